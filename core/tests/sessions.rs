@@ -202,10 +202,12 @@ fn who_comes_back_is_asked_for_behind_the_requests_that_wait() {
     bench.receive(link, Packet::Request(request(7))).is_nothing();
     ask(&mut bench, "behind").is_nothing();
     let seen = bench.to(Timer::Transfer);
-    let order = seen.0.iter().filter_map(|output| match output {
-        Output::Prepare { request, .. } => Some(request.id.cxid),
-        Output::Revalidate { from, body } if *from == link && *body == "behind" => Some(-1),
-        _ => None,
+    let order = seen.0.iter().filter_map(|output| {
+        if let Output::Prepare { request, .. } = output {
+            return Some(request.id.cxid);
+        }
+        let told = Output::Revalidate { from: link, body: bytes("behind") };
+        (*output == told).then_some(-1)
     });
     assert_eq!(order.collect::<Vec<_>>(), [7, -1]);
 }

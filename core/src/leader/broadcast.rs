@@ -443,7 +443,7 @@ mod tests {
         let mut broadcast = Broadcast::new(&cx, epoch, Zxid::ZERO);
         (broadcast.proposed, broadcast.numbered) = (last, last);
         let header = TxnHeader { client: 1, cxid: 1, time: 0, kind: 5 };
-        let draft = Draft { header, body: bytes::Bytes::new() };
+        let draft = Draft { header, body: Bytes::new() };
         let drafts = alloc::vec![draft; many];
         let role_change = broadcast.propose(&mut cx, &mut Learners::default(), drafts);
         let mut outputs = Vec::new();

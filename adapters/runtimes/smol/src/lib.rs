@@ -52,7 +52,10 @@ impl Runtime for Smol {
 
     async fn listen(&self, at: SocketAddr) -> io::Result<TcpListener> {
         // Through the standard library, which sets SO_REUSEADDR where it means what we mean.
-        TcpListener::bind(at).await
+        let listener = TcpListener::bind(at).await?;
+        // With a shorter queue it works, too.
+        drop(quorate_driver::lengthen_queue(&listener));
+        Ok(listener)
     }
 
     async fn accept(&self, on: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
@@ -64,9 +67,9 @@ impl Runtime for Smol {
         of.local_addr()
     }
 
-    fn relax(&self, stream: &TcpStream) {
+    fn relax(&self, stream: &TcpStream, keep_alive: bool) {
         // It works with them, too.
-        drop(quorate_driver::tune_for_client(stream));
+        drop(quorate_driver::tune_for_client(stream, keep_alive));
     }
 
     fn reset(&self, stream: TcpStream) {

@@ -96,7 +96,10 @@ impl Runtime for Tokio {
     }
 
     async fn listen(&self, at: SocketAddr) -> io::Result<TcpListener> {
-        TcpListener::bind(at).await
+        let listener = TcpListener::bind(at).await?;
+        // With a shorter queue it works, too.
+        drop(quorate_driver::lengthen_queue(&listener));
+        Ok(listener)
     }
 
     async fn accept(&self, on: &TcpListener) -> io::Result<(Self::Stream, SocketAddr)> {
@@ -108,9 +111,9 @@ impl Runtime for Tokio {
         of.local_addr()
     }
 
-    fn relax(&self, stream: &Self::Stream) {
+    fn relax(&self, stream: &Self::Stream, keep_alive: bool) {
         // It works with them, too.
-        drop(quorate_driver::tune_for_client(stream.get_ref()));
+        drop(quorate_driver::tune_for_client(stream.get_ref(), keep_alive));
     }
 
     fn reset(&self, stream: Self::Stream) {

@@ -12,6 +12,7 @@ mod incoming;
 mod outgoing;
 mod pipe;
 mod queue;
+pub(crate) mod remembered;
 mod save;
 #[cfg(test)]
 pub(crate) mod tests;

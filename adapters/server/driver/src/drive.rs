@@ -12,7 +12,7 @@ mod inputs;
 mod outputs;
 mod publish;
 
-pub(crate) use clients::ClientLinks;
+pub(crate) use clients::{ClientLinks, Place};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -234,7 +234,9 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     fn wait_time(&self) -> Option<Duration> {
         let core = self.peer.deadline().map(|(at, _)| self.time(at));
         let service = self.replica.deadline().map(|at| self.time(at));
-        let due = [core, service, self.warn_at, self.publish_at].into_iter().flatten().min()?;
+        let words = self.replica.words_due().map(|at| self.time(at));
+        let due =
+            [core, service, words, self.warn_at, self.publish_at].into_iter().flatten().min()?;
         Some(due.saturating_duration_since(self.runtime.now()))
     }
 }

@@ -1,7 +1,6 @@
 //! Why a server cannot start, and why it ends.
 
 use std::io;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -58,7 +57,7 @@ pub enum StartError {
     #[error("cannot listen for clients at {address}, tried {tries}x: {source}")]
     BindClients {
         /// Which address, as configured.
-        address: SocketAddr,
+        address: String,
         /// How often it was tried.
         tries: u32,
         /// What the system says.

@@ -30,7 +30,8 @@
 //! read costs its link, or only that message.
 //!
 //! Of clients: connections (60 of one address, and all but the last 64 descriptors on Linux; one that says nothing is closed
-//! after 10 s), frames that have not come whole (256 MiB in all, and nothing for what is only promised), events that wait
+//! after 10 s), frames that have not come whole (256 MiB in all, 64 MiB of those that may be longer than others; who needs more
+//! waits for a turn unread, and nothing is taken for what is only promised), events that wait
 //! for the loop (256) and for the service (256), of both 32 long ones, behind which the connections wait; what waits for one
 //! client (64 MiB, beyond that its connection ends; the service is told what was written, and holds back earlier).
 #![forbid(unsafe_code, unused_must_use)]
@@ -46,6 +47,7 @@ mod lock;
 mod log_limit;
 mod net;
 mod permits;
+mod replace_file;
 mod runtime;
 mod server;
 mod status;
@@ -53,6 +55,7 @@ mod task_group;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod threads;
+mod turns;
 pub mod zoo_cfg;
 
 pub use config::{BuildError, ServerConfig, ServerConfigBuilder};
@@ -67,6 +70,8 @@ pub use quorate_application::{
 };
 pub use quorate_core as core;
 pub use quorate_leadership::{FencingToken, LeadershipError, Lost};
-pub use runtime::{Leadership, OnRuntime, Runtime, reset_on_close, tune, tune_for_client};
+pub use runtime::{
+    Leadership, OnRuntime, Runtime, lengthen_queue, reset_on_close, tune, tune_for_client,
+};
 pub use server::Server;
 pub use status::{Changes, Leader, Leaders, Metrics, Observed, Status};

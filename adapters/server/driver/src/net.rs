@@ -5,7 +5,7 @@
 //!   dial ───── resolve ─────────────────┴──► link ───┤
 //!                                                    └── writer ◄── outbound ◄── loop
 //!
-//!   client_port ──► client_link: the same for clients, whose frames go to the service ◄──► loop
+//!   client_listeners ──► client_port ──► client_link: the same for clients, whose frames go to the service ◄──► loop
 //! ```
 
 mod accepting;
@@ -15,6 +15,7 @@ mod bind_tries;
 mod budget;
 pub(crate) mod client_events;
 mod client_link;
+pub(crate) mod client_listeners;
 pub(crate) mod client_outbound;
 pub(crate) mod client_port;
 pub(crate) mod codec;

@@ -30,7 +30,8 @@ pub trait Runtime: Clone + Send + Sync + 'static {
     /// Waits.
     fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + Send;
 
-    /// Listens at an address, which may be reused at once after an earlier listener has closed.
+    /// Listens at an address, which may be reused at once after an earlier listener has closed. Applies
+    /// [`lengthen_queue`] to it.
     fn listen(&self, at: SocketAddr) -> impl Future<Output = io::Result<Self::Listener>> + Send;
 
     /// Waits for the next connection; says where it comes from. Applies [`tune`] to it. Dropping the
@@ -55,8 +56,8 @@ pub trait Runtime: Clone + Send + Sync + 'static {
 
     /// Makes a connection that was accepted one of a client ([`tune_for_client`]): it may be silent, or not read, for
     /// longer than a peer. To override where the socket can be had.
-    fn relax(&self, stream: &Self::Stream) {
-        let _ = stream;
+    fn relax(&self, stream: &Self::Stream, keep_alive: bool) {
+        let _ = (stream, keep_alive);
     }
 
     /// Connects. Applies [`tune`]. Dropping the future gives up.
@@ -112,19 +113,32 @@ where
 }
 
 /// Takes back what [`tune`] has set and only a peer wants: how long a client may be silent is the service's to say, and one
-/// that does not read for a while is no dead machine.
+/// that does not read for a while is no dead machine. It is probed while it is silent only with `keep_alive`.
 ///
 /// # Errors
 ///
 /// What the system says; the connection works all the same.
-pub fn tune_for_client<'s, S>(socket: &'s S) -> io::Result<()>
+pub fn tune_for_client<'s, S>(socket: &'s S, keep_alive: bool) -> io::Result<()>
 where
     SockRef<'s>: From<&'s S>,
 {
     let socket = SockRef::from(socket);
     #[cfg(any(target_os = "linux", target_os = "android"))]
     socket.set_tcp_user_timeout(None)?;
-    socket.set_keepalive(false)
+    socket.set_keepalive(keep_alive)
+}
+
+/// Lets as many connections wait to be accepted as the system allows: many clients may come at once, when a server is back
+/// say, and whoever finds the queue full tries again only after a second.
+///
+/// # Errors
+///
+/// What the system says; the queue is as long as it was then.
+pub fn lengthen_queue<'s, S>(listener: &'s S) -> io::Result<()>
+where
+    SockRef<'s>: From<&'s S>,
+{
+    SockRef::from(listener).listen(QUEUE)
 }
 
 /// Lets a connection end with a reset when it is closed: what it has not sent yet is given up, and nothing is kept of it.
@@ -139,6 +153,8 @@ where
     SockRef::from(socket).set_linger(Some(Duration::ZERO))
 }
 
+/// Longer than any system has by default.
+const QUEUE: i32 = 1 << 16;
 /// How long a connection may be idle before it is probed.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(5);
 /// Between two probes.
@@ -150,3 +166,45 @@ const KEEPALIVE_RETRIES: u32 = 3;
 /// How long sent bytes may stay without an acknowledgement.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const USER_TIMEOUT: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn what_is_short_is_not_held_back_and_only_peers_are_probed() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let socket = SockRef::from(&stream);
+        tune(&stream).unwrap();
+        assert!(socket.tcp_nodelay().unwrap() && socket.keepalive().unwrap());
+        for probed in [false, true] {
+            tune_for_client(&stream, probed).unwrap();
+            assert!(socket.tcp_nodelay().unwrap());
+            assert_eq!(socket.keepalive().unwrap(), probed);
+            #[cfg(target_os = "linux")]
+            assert_eq!(socket.tcp_user_timeout().unwrap(), None);
+        }
+        assert_eq!(socket.linger().unwrap(), None);
+        reset_on_close(&stream).unwrap();
+        assert_eq!(socket.linger().unwrap(), Some(Duration::ZERO));
+    }
+
+    /// A queue of 128, as listeners have it by themselves, takes no more than that, nor some more.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn many_may_connect_before_one_is_accepted() {
+        let most = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
+        if most.trim().parse::<u32>().unwrap() < 1000 {
+            return;
+        }
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        lengthen_queue(&listener).unwrap();
+        let at = listener.local_addr().unwrap();
+        let connect = |_| TcpStream::connect_timeout(&at, Duration::from_millis(500));
+        let connected = (0..600).map(connect).filter(Result::is_ok).count();
+        assert_eq!(connected, 600);
+    }
+}

@@ -11,6 +11,8 @@
 //! core's ([`quorate_core::membership`]). As in ZooKeeper, any other key may be written with or without
 //! `zookeeper.` before it.
 //!
+//! [`JvmFlags`] are what the environment says beside the file, as ZooKeeper's start script passes it on.
+//!
 //! Nothing here opens a socket or resolves a name, and nothing is created.
 //!
 //! # Settings of our own
@@ -37,6 +39,7 @@
 mod clients;
 mod entries;
 mod findings;
+mod flags;
 mod foreign;
 mod members;
 mod parse;
@@ -53,6 +56,7 @@ use quorate_core::membership::{Member, Membership};
 
 pub use crate::zoo_cfg::clients::ClientSettings;
 pub use crate::zoo_cfg::findings::{Caution, ConfigError, Place, Setting, Warning};
+pub use crate::zoo_cfg::flags::JvmFlags;
 
 /// What the configuration files of one server say.
 ///
@@ -78,7 +82,8 @@ pub struct ZooCfg {
     pub data_dir: PathBuf,
     /// Where transaction logs are, if elsewhere (`dataLogDir`).
     pub data_log_dir: Option<PathBuf>,
-    /// Where clients connect: from our own server line, else `clientPort` and `clientPortAddress`.
+    /// Where clients connect: from our own server line, else `clientPort` and `clientPortAddress`. Port 0 is one that the
+    /// system picks.
     pub client_address: Option<HostPort>,
     /// The file that holds the membership, if `zoo.cfg` does not (`dynamicConfigFile`).
     pub dynamic_config_file: Option<PathBuf>,
@@ -189,10 +194,19 @@ impl ZooCfg {
     ///
     /// A [`ConfigError`] that names file, line, key and value.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        Self::read_with(path, &JvmFlags::default())
+    }
+
+    /// The same with flags of the JVM that ZooKeeper would run in.
+    ///
+    /// # Errors
+    ///
+    /// As [`ZooCfg::read`]; for what a flag says, the variable stands in place of the file.
+    pub fn read_with(path: impl AsRef<Path>, flags: &JvmFlags) -> Result<Self, ConfigError> {
         let path = path.as_ref();
         let text = fs::read_to_string(path)
             .map_err(|source| ConfigError::Read { file: path.to_owned(), source })?;
-        Self::parse(path, &text, |path| fs::read_to_string(path))
+        Self::parse_with(path, &text, flags, |path| fs::read_to_string(path))
     }
 
     /// Our own line.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use quorate_core::id::ServerId;
 use quorate_core::membership::Role;
 use quorate_driver::ServerConfig;
-use quorate_driver::zoo_cfg::{Caution, ConfigError, ZooCfg};
+use quorate_driver::zoo_cfg::{Caution, ConfigError, JvmFlags, ZooCfg};
 
 const BASE: &str = "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/data\nclientPort=2181\n";
 const THREE: &str = "server.1=zk1:2888:3888\nserver.2=zk2:2888:3888\nserver.3=zk3:2888:3888\n";
@@ -204,10 +204,6 @@ fn lines_that_do_not_fit_together_are_refused_at_the_line_that_shows_it() {
         ("group.1=1:2:3:4", "zoo.cfg:9: group.1 names server 4, but there is no server.4"),
         ("group.1=1:2", "zoo.cfg:8: server.3 is in no group"),
         ("weight.4=1\ngroup.1=1:2:3", "zoo.cfg:9: weight.4 is set, but there is no server.4"),
-        (
-            "clientPortAddress=::1\nclientPort=0",
-            "zoo.cfg: clientPort is missing: clientPortAddress is set",
-        ),
         ("clientPort=2888", "zoo.cfg: clientPort=2888: server.2 uses port 2888 for its peers"),
     ] {
         let message = refused_line(line);
@@ -512,6 +508,13 @@ fn client_addresses_of_line_and_key_must_agree() {
     assert_eq!(with("b:1:2;2181", ""), address("0.0.0.0:2181"));
     assert_eq!(with("b:1:2;b:2181", "clientPort=2181"), address("b:2181"));
     assert_eq!(with("b:1:2", "clientPort=2181\nclientPortAddress=[::1]"), address("[::1]:2181"));
+    // Any port will do.
+    assert_eq!(with("b:1:2", "clientPort=0"), address("0.0.0.0:0"));
+    assert_eq!(with("b:1:2", "clientPort=0\nclientPortAddress=a"), address("a:0"));
+    assert_eq!(with("b:1:2;b:2181", "clientPort=0"), address("b:2181"));
+    assert_eq!(with("b:1:2", ""), Ok(None));
+    let alone = with("b:1:2", "clientPortAddress=::1").unwrap_err();
+    assert_eq!(alone, "zoo.cfg: clientPort is missing: clientPortAddress is set");
     assert_eq!(
         with("b:1:2;b:2181", "clientPort=2182").unwrap_err(),
         "zoo.cfg: server.2 says that clients connect to b:2181, clientPort says 0.0.0.0:2182"
@@ -620,4 +623,123 @@ fn how_it_is_found_out_who_leads() {
         let error = refused(&format!("{BASE}{THREE}{lines}"));
         assert!(error.contains(complaint), "{lines}: {error}");
     }
+}
+
+/// The same file, and what stands in the environment.
+fn with_flags(lines: &str, server: &str, all: &str) -> Result<ZooCfg, ConfigError> {
+    let flags = JvmFlags::of(|variable| match variable {
+        "SERVER_JVMFLAGS" => Some(server.to_owned()),
+        "JVMFLAGS" => Some(all.to_owned()),
+        _ => None,
+    });
+    let text = format!("{BASE}{THREE}{lines}");
+    ZooCfg::parse_with("zoo.cfg", &text, &flags, |path: &Path| match path.to_str() {
+        Some("/data/myid") => Ok("2".to_owned()),
+        _ => Err(io::ErrorKind::NotFound.into()),
+    })
+}
+
+/// As ZooKeeper's servers, which make a property of what their file says.
+#[test]
+fn flags_of_the_jvm_count_where_the_file_says_nothing() {
+    let read = |lines: &str, server: &str, all: &str| with_flags(lines, server, all).unwrap();
+    let digest = "-Dzookeeper.DigestAuthenticationProvider.superDigest=super:a=b";
+    let cfg = read("", &format!("-Xmx1000m {digest}"), "-Dcom.sun.management.jmxremote -Dx -D");
+    assert_eq!(cfg.clients.super_digest.as_deref(), Some("super:a=b"));
+    assert_eq!(cfg.warnings, []);
+    let cfg = read("snapCount=500", "-Dzookeeper.snapCount=600", "");
+    assert_eq!((cfg.snap_count, cfg.warnings.len()), (500, 0), "the file counts");
+    // The later of two, and that is what all of ZooKeeper's programs are given.
+    let cfg = read("", "-Dzookeeper.snapCount=600", "-Dzookeeper.snapCount=700");
+    assert_eq!(cfg.snap_count, 700);
+    // ZooKeeper does not look at them.
+    let cfg = read("", "-Dzookeeper.tickTime=1 -DtickTime=2 -Dzookeeper.server.9=x:1:2", "");
+    assert_eq!(cfg.tick_time, Duration::from_millis(2000));
+    let said: Vec<_> = cfg.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].starts_with("SERVER_JVMFLAGS: zookeeper.server.9=x:1:2: "), "{}", said[0]);
+    // Wrong as in a file.
+    let wrong = with_flags("", "", "-Dzookeeper.snapCount=many").unwrap_err().to_string();
+    assert!(wrong.starts_with("JVMFLAGS: zookeeper.snapCount=many: should be"), "{wrong}");
+    let unknown = read("", "", "-Dzookeeper.snapCuont=600").warnings[0].to_string();
+    assert!(unknown.ends_with("did you mean snapCount?"), "{unknown}");
+    let refused = with_flags("", "-Dzookeeper.enforce.auth.enabled=true", "").unwrap_err();
+    assert!(matches!(refused, ConfigError::NotSupported { .. }), "{refused}");
+}
+
+#[test]
+fn what_zookeeper_has_as_a_flag_alone_counts_before_the_file() {
+    let read = |lines: &str, flags: &str| with_flags(lines, flags, "").unwrap();
+    assert_eq!(read("", "-Djute.maxbuffer=0x400000").request_bytes, 4 << 20);
+    assert_eq!(read("jute.maxbuffer=2000000", "").request_bytes, 2_000_000, "here it may stand");
+    let both = read("jute.maxbuffer=2000000", "-Djute.maxbuffer=4000000");
+    assert_eq!(both.request_bytes, 4_000_000);
+    assert!(both.warnings[0].to_string().contains("this value counts"), "{:?}", both.warnings);
+    // One that is none of ZooKeeper's names.
+    assert_eq!(read("", "-Dzookeeper.jute.maxbuffer=4000000").request_bytes, 4_000_000);
+    let interval = read("", "-Dznode.container.checkIntervalMs=1000").clients.container_interval;
+    assert_eq!(interval, Duration::from_secs(1));
+    let read_only = read("", "-Dreadonlymode.enabled=true");
+    assert!(read_only.warnings[0].to_string().contains("has no effect here"));
+}
+
+#[test]
+fn the_settings_of_the_service() {
+    let defaults = good(&format!("{BASE}{THREE}")).clients;
+    assert_eq!((defaults.max_per_address, defaults.max_connections), (60, 0));
+    assert_eq!(defaults.outstanding_max, 1000);
+    assert!(!defaults.eager_acl && !defaults.keep_alive && !defaults.skip_acl);
+    assert_eq!((defaults.throttled_requests_max, defaults.drop_stale), (None, false));
+    assert_eq!((&*defaults.digest_algorithm, defaults.tree_digests), ("SHA1", true));
+    assert_eq!((defaults.containers_per_minute, defaults.container_unused_max), (10_000, None));
+    let text = "enableEagerACLCheck=true\nclientTcpKeepAlive=true\nmaxClientCnxns=0\nmaxCnxns=7\n\
+                globalOutstandingLimit=9\nrequest_throttle_max_requests=20\n\
+                request_throttle_stall_time=50\nrequest_stale_latency_check=true\n\
+                throttled_op_wait_time=5\ndigest.enabled=false\n\
+                DigestAuthenticationProvider.digestAlg=SHA-512\n\
+                znode.container.maxPerMinute=3\nznode.container.maxNeverUsedIntervalMs=5\n";
+    let cfg = good(&format!("{BASE}{THREE}{text}"));
+    let set = &cfg.clients;
+    assert!(set.eager_acl && set.keep_alive && set.drop_stale);
+    assert_eq!((set.max_per_address, set.max_connections, set.outstanding_max), (0, 7, 9));
+    assert_eq!((set.throttled_requests_max, set.tree_digests), (Some(20), false));
+    assert_eq!((&*set.digest_algorithm, set.containers_per_minute), ("SHA-512", 3));
+    assert_eq!(set.container_unused_max, Some(Duration::from_millis(5)));
+    // What is understood and not done yet is said.
+    let said = cfg.warnings.iter().filter(|warning| warning.is_notice()).count();
+    assert_eq!(said, 2, "{:?}", cfg.warnings);
+    let config = ServerConfig::from(cfg);
+    assert_eq!((config.max_client_connections, config.max_connections), (0, 7));
+    assert!(config.client_keep_alive);
+    let crossed = refused_line("minSessionTimeout=5000\nmaxSessionTimeout=4000");
+    assert!(crossed.contains("maxSessionTimeout=4000: should be at least minSess"), "{crossed}");
+    for wrong in [
+        "request_throttle_max_requests=many",
+        "request_stale_connection_check=maybe",
+        "maxClientCnxns=-1",
+        "enableEagerACLCheck=yes",
+        "DigestAuthenticationProvider.digestAlg=MD5",
+    ] {
+        assert!(refused_line(wrong).starts_with(&format!("zoo.cfg:9: {wrong}: should be")));
+    }
+}
+
+/// They stand in logs.
+#[test]
+fn no_secret_stands_in_a_warning_or_a_refusal() {
+    let hidden = [
+        "DigestAuthenticationProvider.superDigest=super:hunter2\n\
+         DigestAuthenticationProvider.superDigest=super:hunter2",
+        "DigestAuthenticationProvider.superDigst=super:hunter2\nsuperPasswort=hunter2",
+        "ssl.keyStore.password=hunter2\nssl.trustStore.passwordPath=hunter2",
+        "SASLAuthenticationProvider.superPassword=hunter2",
+    ];
+    for lines in hidden {
+        let said = warnings(lines).join("\n");
+        assert!(said.contains("=***") && !said.contains("hunter2"), "{said}");
+    }
+    let flags = with_flags("", "-Dzookeeper.ssl.keyStore.password=hunter2", "").unwrap();
+    assert!(!flags.warnings[0].to_string().contains("hunter2"));
+    let plain = refused_line("DigestAuthenticationProvider.digestAlg=MD5");
+    assert!(plain.contains("MD5"), "{plain}");
 }

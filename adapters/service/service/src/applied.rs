@@ -43,7 +43,8 @@ impl Service {
                     leading.tracker.add(step.at, header.client, *timeout);
                     leading.tracker.touch(step.at, header.client, *timeout, by);
                 }
-                Role::Leader(_) | Role::Idle => {}
+                Role::Leader(_) => {}
+                Role::Idle => self.sessions.see(header.client),
                 Role::Learner { .. } => self.sessions.touch(header.client, *timeout),
             }
         }
@@ -206,7 +207,7 @@ impl Service {
             };
             if may {
                 self.counters.events += 1;
-                self.send(step.out, *client, event.clone());
+                self.send_event(step, *client, event.clone());
             } else {
                 self.counters.events_kept_back += 1;
             }

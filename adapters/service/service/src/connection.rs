@@ -21,6 +21,7 @@ use quorate_application::clients::SyncId;
 use quorate_core::message::{Identity, Request as Submitted};
 use quorate_core::time::Instant;
 
+use crate::unwritten::Unwritten;
 use crate::wire::Request;
 
 /// One connection.
@@ -44,8 +45,9 @@ pub(crate) struct Connection {
     pub(crate) waited: bool,
     /// Frames behind the ConnectRequest that wait for the session.
     pub(crate) early: VecDeque<Bytes>,
-    /// Bytes that were sent and are not written.
-    pub(crate) unwritten: usize,
+    /// How many bytes these and those of the queue have.
+    pub(crate) queued: usize,
+    pub(crate) unwritten: Unwritten,
     /// Nothing is read from it.
     pub(crate) paused: bool,
     pub(crate) figures: Figures,
@@ -70,6 +72,8 @@ pub(crate) struct Entry {
     pub(crate) xid: i32,
     pub(crate) op: i32,
     pub(crate) came: Instant,
+    /// How many it came in.
+    pub(crate) bytes: usize,
     pub(crate) work: Work,
 }
 
@@ -117,7 +121,8 @@ impl Connection {
             waits: false,
             waited: false,
             early: VecDeque::new(),
-            unwritten: 0,
+            queued: 0,
+            unwritten: Unwritten::default(),
             paused: false,
             figures: Figures { established_ms: wall_ms, ..Figures::default() },
         }
@@ -141,12 +146,14 @@ impl Connection {
 
     /// Whether replies wait: its client does not read.
     pub(crate) const fn is_held_back(&self) -> bool {
-        self.unwritten > UNWRITTEN_MAX
+        self.unwritten.bytes() > UNWRITTEN_MAX
     }
 
     /// Whether no more is to be read for now.
     pub(crate) fn is_full(&self) -> bool {
-        self.is_held_back() || self.queue.len() + self.early.len() >= QUEUE_MAX
+        self.is_held_back()
+            || self.queue.len() + self.early.len() >= QUEUE_MAX
+            || self.queued > QUEUE_BYTES_MAX
     }
 }
 
@@ -169,6 +176,8 @@ pub(crate) const READS_AHEAD_MAX: usize = 16;
 const UNWRITTEN_MAX: usize = 1 << 20;
 /// How many requests of one connection wait, at most; then nothing is read from it.
 const QUEUE_MAX: usize = 1000;
+/// How many bytes they may have together before nothing is read.
+const QUEUE_BYTES_MAX: usize = 4 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -32,10 +32,12 @@ impl Service {
         let applied = step.state.tree().last_zxid().max(Zxid::start_of(self.epoch));
         if asked.last_zxid > applied {
             self.counters.ahead += 1;
-            tracing::info!(
-                seen = %asked.last_zxid, %applied,
-                "a client has seen more than this server has: its connection is closed"
-            );
+            if let Some(suppressed) = self.said_ahead.permit(step.at) {
+                tracing::info!(
+                    seen = %asked.last_zxid, %applied, suppressed,
+                    "a client has seen more than this server has: its connection is closed"
+                );
+            }
             return self.close(step.out, client, Close::AfterWriting);
         }
         let (min, max) = self.timeouts();
@@ -51,7 +53,8 @@ impl Service {
     /// A new session.
     fn open(&mut self, step: &mut Step<'_>, client: ClientId, read_only: Option<bool>) {
         let tree = step.state.tree();
-        let session = self.sessions.next(|id| tree.session(id).is_some());
+        let session = self.sessions.next(step.wall_ms, |id| tree.session(id).is_some());
+        step.out.extend(self.sessions.raise_bound().map(Output::Remember));
         let Some(connection) = self.clients.get_mut(&client) else { return };
         connection.state = State::Opening { session, read_only };
         let body = Bytes::copy_from_slice(&connection.timeout_ms.to_be_bytes());
@@ -123,6 +126,8 @@ impl Service {
         connection.state = State::Open { session };
         let timeout_ms = connection.timeout_ms;
         let early = core::mem::take(&mut connection.early);
+        connection.queued = 0;
+        self.moved.insert(client);
         // Whether this server is read-only, which none is.
         let read_only = read_only.map(|_| false);
         let response =

@@ -88,6 +88,11 @@ pub trait Beneath: fmt::Debug + Send + Sync {
 
     /// The lines of `mntr` that are not the service's.
     fn figures(&self) -> String;
+
+    /// The answer to `dirs`: how much is on disk.
+    fn directories(&self) -> String {
+        String::new()
+    }
 }
 
 /// By what a name and a password become a digest.

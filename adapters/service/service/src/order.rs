@@ -6,7 +6,7 @@ use bytes::Bytes;
 use quorate_application::clients::{ClientId, Close, Output, SyncId};
 use quorate_core::time::Instant;
 
-use crate::connection::{Entry, READS_AHEAD_MAX, Work};
+use crate::connection::{Connection, Entry, READS_AHEAD_MAX, Work};
 use crate::service::{Service, Step, Submitted};
 use crate::wire::{ReplyHeader, op, put_text, reply};
 
@@ -95,7 +95,9 @@ impl Service {
                 | Work::Sync { done: true, .. } => {}
                 Work::Waiting { .. } | Work::Underway { .. } | Work::Sync { .. } => return,
             }
-            let Some(Entry { xid, op, came, work }) = connection.queue.pop_front() else { return };
+            let Some(entry) = connection.queue.pop_front() else { return };
+            let Entry { xid, op, came, bytes, work } = entry;
+            connection.queued = connection.queued.saturating_sub(bytes);
             connection.reached = connection.reached.saturating_sub(1);
             let zxid = step.state.tree().last_zxid();
             connection.figures.last_zxid = zxid.0;
@@ -112,10 +114,29 @@ impl Service {
                 }
                 Work::Waiting { .. } | Work::Underway { .. } => return,
             };
+            self.note_long(step, client, op, bytes.len());
             self.send(step.out, client, bytes);
             if op == op::CLOSE_SESSION {
                 return self.close(step.out, client, Close::AfterWriting);
             }
+        }
+    }
+
+    /// A reply is sent however long it is; one that its client may not take is counted and named.
+    fn note_long(&mut self, step: &Step<'_>, client: ClientId, op: i32, bytes: usize) {
+        if bytes <= self.frame_bytes_max {
+            return;
+        }
+        self.counters.long_replies += 1;
+        if let Some(suppressed) = self.said_long.permit(step.at) {
+            let session = self.clients.get(&client).and_then(Connection::session).unwrap_or(0);
+            tracing::warn!(
+                session = format_args!("0x{session:x}"),
+                op,
+                bytes,
+                suppressed,
+                "a reply is longer than jute.maxbuffer, and its client may not take it"
+            );
         }
     }
 
@@ -222,7 +243,7 @@ impl Service {
         }
         let Some(connection) = self.clients.get_mut(&client) else { return };
         let was_full = connection.is_held_back() || connection.paused;
-        connection.unwritten = connection.unwritten.saturating_sub(bytes);
+        connection.unwritten.written(bytes);
         if was_full {
             self.moved.insert(client);
         }

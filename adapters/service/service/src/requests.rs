@@ -36,7 +36,11 @@ impl Service {
         self.counters.received += 1;
         match connection.state {
             State::New => self.connect(step, client, &frame),
-            State::Opening { .. } | State::Asking { .. } => connection.early.push_back(frame),
+            State::Opening { .. } | State::Asking { .. } => {
+                connection.queued += frame.len();
+                connection.early.push_back(frame);
+                self.moved.insert(client);
+            }
             State::Open { session } => match wire::split(frame) {
                 Ok((header, body)) => self.on_request(step, client, session, header, body),
                 Err(_) => self.close(step.out, client, Close::AfterWriting),
@@ -53,6 +57,7 @@ impl Service {
         body: Bytes,
     ) {
         let RequestHeader { xid, op } = header;
+        let bytes = body.len();
         if let Some(connection) = self.clients.get_mut(&client) {
             (connection.figures.last_op, connection.figures.last_xid) = (op, xid);
         }
@@ -100,7 +105,8 @@ impl Service {
         };
         let xid = if op == op::PING { PING_XID } else { xid };
         if let Some(connection) = self.clients.get_mut(&client) {
-            connection.queue.push_back(Entry { xid, op, came: step.at, work });
+            connection.queued += bytes;
+            connection.queue.push_back(Entry { xid, op, came: step.at, bytes, work });
             self.moved.insert(client);
         }
     }

@@ -13,6 +13,7 @@ use quorate_core::zxid::Epoch;
 
 use crate::connection::{Connection, State};
 use crate::containers::Containers;
+use crate::log_limit::LogLimit;
 use crate::options::Options;
 use crate::pauses::Pauses;
 use crate::sessions::Sessions;
@@ -43,6 +44,12 @@ pub struct Service {
     /// The epoch in which it serves, or has served last.
     pub(crate) epoch: Epoch,
     pub(crate) counters: Counters,
+    /// Of those that have seen more than this server has.
+    pub(crate) said_ahead: LogLimit,
+    /// Of those that do not take their events.
+    pub(crate) said_cut_off: LogLimit,
+    /// Of long replies.
+    pub(crate) said_long: LogLimit,
     /// Clients whose queues have moved in this step.
     pub(crate) moved: BTreeSet<ClientId>,
     pub(crate) pauses: Pauses,
@@ -96,6 +103,10 @@ pub(crate) struct Counters {
     /// Events that were sent, and those that were not because their clients may not read the node.
     pub(crate) events: u64,
     pub(crate) events_kept_back: u64,
+    /// Clients that did not take their events.
+    pub(crate) cut_off: u64,
+    /// Replies that are longer than a frame may be.
+    pub(crate) long_replies: u64,
 }
 
 /// What a step has at hand beside the service itself.
@@ -116,7 +127,7 @@ impl Service {
             options,
             clients: BTreeMap::new(),
             by_session: BTreeMap::new(),
-            sessions: Sessions::new(host.id),
+            sessions: Sessions::new(host.id, host.remembered),
             watches: Watches::default(),
             submitted: VecDeque::new(),
             waiting: VecDeque::new(),
@@ -125,6 +136,9 @@ impl Service {
             role: Role::Idle,
             epoch: Epoch::ZERO,
             counters: Counters::default(),
+            said_ahead: LogLimit::default(),
+            said_cut_off: LogLimit::default(),
+            said_long: LogLimit::default(),
             moved: BTreeSet::new(),
             pauses: Pauses::new(host.tick),
             pings_owed: 0,
@@ -156,8 +170,32 @@ impl Service {
 
     /// Sends something to a client that is not closed.
     pub(crate) fn send(&mut self, out: &mut Vec<Output>, client: ClientId, bytes: Bytes) {
+        self.put(out, client, bytes, None);
+    }
+
+    /// Sends an event. A client that does not take its events is cut off.
+    pub(crate) fn send_event(&mut self, step: &mut Step<'_>, client: ClientId, bytes: Bytes) {
+        self.put(step.out, client, bytes, Some(step.at));
+        let unwritten = self.clients.get(&client).map(|connection| &connection.unwritten);
+        if unwritten.is_some_and(|unwritten| unwritten.is_too_much(step.at)) {
+            self.counters.cut_off += 1;
+            if let Some(suppressed) = self.said_cut_off.permit(step.at) {
+                let client = client.0;
+                tracing::warn!(client, suppressed, "a client does not take its events: cut off");
+            }
+            self.close(step.out, client, Close::Reset);
+        }
+    }
+
+    fn put(
+        &mut self,
+        out: &mut Vec<Output>,
+        client: ClientId,
+        bytes: Bytes,
+        event: Option<Instant>,
+    ) {
         let Some(connection) = self.clients.get_mut(&client) else { return };
-        connection.unwritten += bytes.len();
+        connection.unwritten.sent(event.is_some(), bytes.len(), event.unwrap_or(Instant::ORIGIN));
         connection.figures.sent += 1;
         self.counters.sent += 1;
         out.push(Output::Send { client, bytes });

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use bytes::BytesMut;
 use quorate_application::clients::{
-    ClientId, Clients, Close, Event, Frame, Framing, Host, Input, Output,
+    AtHand, ClientId, Clients, Close, Event, Frame, Framing, Host, Input, Output,
 };
 use quorate_core::id::ServerId;
 use quorate_core::membership::{Membership, Role as MemberRole};
@@ -35,6 +35,10 @@ impl Framing for ClientFraming {
             Ok(None) => None,
             Err(_) => Some(Frame::Garbled),
         }
+    }
+
+    fn announced(&self, bytes: &[u8]) -> Option<usize> {
+        self.0.announced(bytes)
     }
 }
 
@@ -72,6 +76,10 @@ impl Clients<ZooKeeper> for Service {
     fn deadline(&self) -> Option<Instant> {
         self.due()
     }
+
+    fn at_hand(&mut self, state: &mut ZooKeeper) -> AtHand {
+        self.words_at_hand(state)
+    }
 }
 
 impl Service {
@@ -87,6 +95,7 @@ impl Service {
                 self.clients.insert(client, Connection::new(remote, step.wall_ms));
             }
             Event::Received { client, frames } => self.on_received(step, client, frames),
+            Event::Heard(client) => self.touch(step.at, client),
             Event::Written { client, bytes } => self.on_written(step.at, client, bytes),
             Event::Disconnected(client) => {
                 self.close_sessions_asked_for(step, client);
@@ -132,6 +141,7 @@ impl Service {
     fn on_serving(&mut self, step: &mut Step<'_>, leads: bool, membership: &Membership) {
         let tree = step.state.tree();
         self.sessions.begin(step.wall_ms, tree.sessions().map(|(id, _)| id));
+        step.out.extend(self.sessions.raise_bound().map(Output::Remember));
         self.sessions.forget();
         if !leads {
             self.role = Role::Learner { observes: is_observer(membership, self.id) };

@@ -5,7 +5,7 @@
 //! | ruok, isro | whether it runs; whether it takes writes |
 //! | srvr, stat | how it does; and its connections |
 //! | cons, wchs, wchc, wchp, dump | connections; watches, in figures, by session, by path; sessions and their nodes |
-//! | mntr, conf, envi | figures for monitoring; settings; surroundings |
+//! | mntr, conf, envi, dirs | figures for monitoring; settings; surroundings; how much is on disk |
 //! | crst, srst | set figures back |
 //!
 //! A figure that is not known here is left out rather than made up.
@@ -13,16 +13,18 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::fmt::Write as _;
 
 use bytes::Bytes;
-use quorate_application::clients::{ClientId, Close};
+use quorate_application::clients::{AtHand, ClientId, Close};
 use quorate_core::time::Instant;
 use quorate_core::zxid::Zxid;
 
 use crate::connection::Connection;
 use crate::service::{Counters, Role, Service, Step};
 use crate::wire::op;
+use crate::zookeeper::ZooKeeper;
 
 /// The compatible version, which clients and monitoring read, and ours behind it.
 const VERSION: &str = concat!("3.8.0-quorate-", env!("CARGO_PKG_VERSION"));
@@ -58,6 +60,7 @@ impl Service {
         }
         match word {
             "conf" => beneath.map(|beneath| beneath.configuration()).unwrap_or_default(),
+            "dirs" => beneath.map(|beneath| beneath.directories()).unwrap_or_default(),
             "srvr" => self.server(step, false),
             "stat" => self.server(step, true),
             "cons" => self.connections(true) + "\n",
@@ -80,6 +83,24 @@ impl Service {
             }
             _ => String::new(),
         }
+    }
+
+    /// Answers to the words that probes ask for; when this server serves, and when it serves no longer.
+    pub(crate) fn words_at_hand(&mut self, state: &mut ZooKeeper) -> AtHand {
+        let mut out = Vec::new();
+        let step = Step { at: Instant::ORIGIN, wall_ms: 0, state, out: &mut out };
+        let answers = |service: &mut Self| {
+            let answer = |word: &[u8; 4]| {
+                let text = core::str::from_utf8(word).map(|word| service.word(&step, word));
+                (*word, Bytes::from(text.unwrap_or_default()))
+            };
+            [b"ruok", b"isro", b"srvr"].map(answer).into()
+        };
+        let now = answers(self);
+        let role = core::mem::replace(&mut self.role, Role::Idle);
+        let retired = answers(self);
+        self.role = role;
+        AtHand { now, retired }
     }
 
     const fn mode(&self) -> &'static str {
@@ -236,6 +257,8 @@ impl Service {
         line("sessions_moved", &counters.moved.to_string());
         line("watch_events_sent", &counters.events.to_string());
         line("watch_events_kept_back", &counters.events_kept_back.to_string());
+        line("clients_cut_off", &counters.cut_off.to_string());
+        line("long_replies", &counters.long_replies.to_string());
         text
     }
 }

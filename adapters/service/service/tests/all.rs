@@ -7,6 +7,7 @@ mod ensemble;
 mod examples;
 mod expiry;
 mod framing;
+mod growth;
 mod handshakes;
 mod hostile;
 mod operations;

@@ -315,6 +315,34 @@ fn words_are_answered_and_the_connection_is_closed() {
 }
 
 #[test]
+fn words_tell_of_connections_watches_and_sessions_and_set_figures_back() {
+    let mut stand = Stand::new(true);
+    let (client, session) = stand.client();
+    stand.call(client, create_with("/e", 1)).unwrap();
+    stand.call(client, get("/e", true)).unwrap();
+    let mut say = |word: &[u8; 4]| {
+        let client = stand.connect();
+        stand.send(client, vec![quorate_application::clients::Frame::Word(*word)]);
+        stand.text(client)
+    };
+    let cons = say(b"cons");
+    assert!(cons.contains(&format!(",sid=0x{session:x},lop=GETD,")), "{cons}");
+    assert!(cons.contains("recved=3,sent=3") && cons.ends_with("\n\n"), "{cons}");
+    assert_eq!(say(b"wchc"), format!("0x{session:x}\n\t/e\n\n"));
+    assert_eq!(say(b"wchp"), format!("/e\n\t0x{session:x}\n\n"));
+    assert_eq!(say(b"wchs"), "1 connections watching 1 paths\nTotal watches:1\n");
+    let dump = say(b"dump");
+    assert!(dump.contains(&format!("Sessions with Ephemerals (1):\n0x{session:x}:\n\t/e\n")));
+    assert!(dump.contains(&format!("1 expire in 4500ms:\n\t0x{session:x}\n")), "{dump}");
+    assert_eq!(say(b"crst"), "Connection stats reset.\n");
+    assert!(say(b"cons").contains("recved=0,sent=0"));
+    assert_eq!(say(b"srst"), "Server stats reset.\n");
+    // The word itself is no packet, the answer is one.
+    let srvr = say(b"srvr");
+    assert!(srvr.contains("\nReceived: 0\nSent: 1\n"), "{srvr}");
+}
+
+#[test]
 fn nothing_is_answered_while_the_server_does_not_serve() {
     let mut stand = Stand::new(true);
     let (client, _) = stand.client();
@@ -331,4 +359,32 @@ fn nothing_is_answered_while_the_server_does_not_serve() {
     stand.settle();
     assert!(stand.tree().get("/x").is_some());
     assert_eq!(stand.tree().last_zxid(), Zxid(0x1_0000_0002));
+}
+
+/// For the driver to say while the service is busy: whether it serves may change meanwhile.
+#[test]
+fn what_probes_ask_for_is_at_hand_for_a_server_that_serves_and_for_one_that_no_longer_does() {
+    use quorate_application::clients::{Clients as _, Frame};
+    use quorate_service::Words;
+    let mut stand = Stand::new(true);
+    stand.client();
+    let at_hand = stand.service.at_hand(&mut stand.state);
+    let text = |answers: &[([u8; 4], Bytes)], word: &[u8; 4]| {
+        let answer = answers.iter().find(|(known, _)| known == word).unwrap();
+        String::from_utf8(answer.1.to_vec()).unwrap()
+    };
+    assert_eq!(text(&at_hand.now, b"ruok"), "imok");
+    assert_eq!(text(&at_hand.now, b"isro"), "rw");
+    let client = stand.connect();
+    stand.send(client, vec![Frame::Word(*b"srvr")]);
+    let said = stand.text(client).replace("Connections: 2", "Connections: 1");
+    assert_eq!(text(&at_hand.now, b"srvr"), said);
+    assert_eq!(text(&at_hand.retired, b"ruok"), "imok");
+    assert_eq!(text(&at_hand.retired, b"isro"), "null");
+    assert!(text(&at_hand.retired, b"srvr").contains("not currently serving"));
+    // As the whitelist says, and the service goes on as before.
+    assert_eq!(text(&stand.service.at_hand(&mut stand.state).now, b"isro"), "rw");
+    let mut stand = Stand::with(false, |options| options.words = Words::Some(vec![]));
+    let at_hand = stand.service.at_hand(&mut stand.state);
+    assert!(text(&at_hand.now, b"ruok").contains("not in the whitelist"));
 }

@@ -198,3 +198,96 @@ fn any_bytes_in_any_order_are_answered_in_order_or_end_the_connection() {
         run(seed);
     }
 }
+
+/// Events cannot be held back: one that does not take them costs nobody else the memory.
+#[test]
+fn a_client_that_does_not_take_its_events_is_cut_off() {
+    let long = format!("/{}", "x".repeat(200_000));
+    let mut stand = Stand::new(true);
+    let watch = Request::AddWatch { path: "/".into(), mode: 1 };
+    let mut watching = || {
+        let client = stand.connect();
+        stand.ask(client, 0, 10_000);
+        stand.settle();
+        stand.answer(client).unwrap();
+        stand.call(client, watch.clone()).unwrap();
+        client
+    };
+    let (deaf, hears) = (watching(), watching());
+    let (writer, _) = stand.client();
+    let mut events = 0;
+    let mut change = |stand: &mut Stand| {
+        let request = if events % 2 == 0 { create(&long) } else { delete(&long) };
+        stand.call(writer, request).unwrap();
+        events += 1;
+        stand.tell(Event::Written { client: writer, bytes: 1 << 20 });
+        stand.tell(Event::Written { client: hears, bytes: 1 << 20 });
+        stand.heard(hears).len()
+    };
+    let mut many = 0;
+    while stand.heard(deaf).last() != Some(&Heard::Closed) {
+        assert_eq!(change(&mut stand), 1, "the other is told");
+        many += 1;
+        assert!(many < 100, "{many} events of 200,000 bytes wait for it");
+    }
+    assert!(many > 80, "cut off behind {many}");
+    assert_eq!(change(&mut stand), 1);
+
+    // Fewer may wait for some seconds.
+    let mut stand = Stand::new(true);
+    let deaf = stand.connect();
+    stand.ask(deaf, 0, 10_000);
+    stand.settle();
+    stand.answer(deaf).unwrap();
+    stand.call(deaf, watch).unwrap();
+    let (writer, _) = stand.client();
+    for nth in 0..7 {
+        stand.call(writer, if nth % 2 == 0 { create(&long) } else { delete(&long) }).unwrap();
+    }
+    for wait in [4, 2] {
+        assert!(!stand.heard(deaf).contains(&Heard::Closed), "{wait}");
+        stand.wait(std::time::Duration::from_secs(wait));
+        for client in [deaf, writer] {
+            stand.request(client, &[(99, Request::Ping)]);
+            stand.heard(client);
+        }
+        stand.call(writer, if wait == 4 { delete(&long) } else { create(&long) }).unwrap();
+    }
+    assert!(stand.heard(deaf).contains(&Heard::Closed));
+    assert!(!stand.heard(writer).contains(&Heard::Closed));
+}
+
+/// What it has sent and is not answered is bounded in bytes as in number, and so is what it sends ahead of its session.
+#[test]
+fn a_client_that_sends_much_is_not_read_until_some_of_it_is_done() {
+    let mut stand = Stand::new(true);
+    let (client, _) = stand.client();
+    let data = |xid| {
+        let data = Some(Bytes::from(vec![7; 1 << 20]));
+        (xid, Request::SetData { path: "/none".to_owned(), data, version: -1 })
+    };
+    stand.request(client, &[data(1), data(2), data(3)]);
+    assert!(!stand.is_paused(client));
+    stand.request(client, &[data(4)]);
+    assert!(stand.is_paused(client));
+    stand.settle();
+    assert!(!stand.is_paused(client));
+
+    let early = stand.connect();
+    stand.ask(early, 0, 4000);
+    let pings: Vec<_> = (0..1000).map(|xid| (xid, Request::Ping)).collect();
+    stand.request(early, &pings[..999]);
+    assert!(!stand.is_paused(early));
+    stand.request(early, &pings[999..]);
+    assert!(stand.is_paused(early));
+    stand.settle();
+    assert!(stand.answer(early).is_some());
+    assert_eq!(stand.heard(early).len(), 1000);
+    assert!(!stand.is_paused(early));
+    let early = stand.connect();
+    stand.ask(early, 0, 4000);
+    stand.request(early, &[data(1), data(2), data(3), data(4)]);
+    assert!(stand.is_paused(early));
+    stand.settle();
+    assert!(!stand.is_paused(early));
+}

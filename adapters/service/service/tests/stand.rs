@@ -48,6 +48,10 @@ pub(crate) struct Stand {
     pub(crate) syncs: VecDeque<SyncId>,
     /// What is asked of the leader, or told a learner.
     pub(crate) asked: Vec<Output>,
+    /// How often it stepped because time had passed.
+    pub(crate) ticks: usize,
+    /// Where the bytes lie that were sent last, and to whom.
+    pub(crate) places: Vec<(ClientId, *const u8)>,
     next_zxid: i64,
     next_client: u64,
     /// What each client was sent, and whether its connection was closed.
@@ -94,7 +98,7 @@ impl Stand {
 
     fn of(id: i64, mut state: ZooKeeper) -> Self {
         let id = ServerId(id);
-        let host = Host { id, tick: TICK, frame_bytes_max: 1_048_575 };
+        let host = Host { id, tick: TICK, frame_bytes_max: 1_048_575, remembered: None };
         let service = state.clients(host);
         Self {
             state,
@@ -104,6 +108,8 @@ impl Stand {
             submitted: VecDeque::new(),
             syncs: VecDeque::new(),
             asked: Vec::new(),
+            ticks: 0,
+            places: Vec::new(),
             next_zxid: 0x1_0000_0001,
             next_client: 1,
             heard: BTreeMap::new(),
@@ -164,18 +170,21 @@ impl Stand {
 
     fn carry_out(&mut self, out: Vec<Output>) {
         self.last.clone_from(&out);
+        self.places.clear();
         for output in out {
             match output {
                 Output::Send { client, bytes } => {
                     let (heard, closed) = self.heard.entry(client).or_default();
                     assert!(!*closed, "{client:?} is told something behind its end");
                     heard.extend_from_slice(&bytes);
+                    self.places.push((client, bytes.as_ptr()));
                 }
                 Output::Close { client, .. } => self.heard.entry(client).or_default().1 = true,
                 Output::Pause(client) => drop(self.paused.insert(client, true)),
                 Output::Resume(client) => drop(self.paused.insert(client, false)),
                 Output::Submit(request) => self.submitted.push_back(request),
                 Output::Sync(sync) => self.syncs.push_back(sync),
+                Output::Remember(_) => {}
                 Output::Touch(_) | Output::Revalidate(_) | Output::Revalidated { .. } => {
                     self.asked.push(output);
                 }
@@ -198,6 +207,7 @@ impl Stand {
             self.now = self.now + TICK / 10;
             self.wall_ms += i64::try_from((TICK / 10).as_millis()).unwrap();
             if self.service.deadline().is_some_and(|at| at <= self.now) {
+                self.ticks += 1;
                 self.tell(Event::Tick);
             }
         }

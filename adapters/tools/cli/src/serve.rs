@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use quorate_service::{Options, Words, ZooKeeper};
+use quorate_service::{DigestAlgorithm, Options, Words, ZooKeeper};
 use quorate_tokio::core::address::HostPort;
-use quorate_tokio::zoo_cfg::ZooCfg;
+use quorate_tokio::zoo_cfg::{JvmFlags, ZooCfg};
 use quorate_tokio::{Changes, Server, ServerConfig, StartError, start_with};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
@@ -57,7 +57,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let Some(file) = arguments.file.or(arguments.config) else {
         return Err(Failure::usage("which zoo.cfg?"));
     };
-    let cfg = ZooCfg::read(&file).map_err(|error| Failure::usage(error.to_string()))?;
+    let flags = JvmFlags::of_environment();
+    let cfg =
+        ZooCfg::read_with(&file, &flags).map_err(|error| Failure::usage(error.to_string()))?;
     for warning in &cfg.warnings {
         if warning.is_notice() {
             tracing::info!("{warning}");
@@ -68,7 +70,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     tracing::info!("{}", cfg.derived());
 
     let mut config = ServerConfig::from(cfg.clone());
-    if let Some(address) = &cfg.client_address {
+    // That of our own line the server finds there itself, now and when it changes.
+    if let Some(address) = cfg.client_address.as_ref().filter(|_| cfg.own().client.is_none()) {
         config.client_addresses = resolve(address).await?;
     }
     let responder = Arc::new(four_letter::Responder::new(cfg.clone()));
@@ -109,6 +112,13 @@ fn options(cfg: &ZooCfg, beneath: Arc<four_letter::Responder>) -> Options {
         outstanding_max: clients.outstanding_max,
         super_digest: clients.super_digest.clone(),
         skip_acl: clients.skip_acl,
+        eager_acl_check: clients.eager_acl,
+        throttled_requests_max: clients.throttled_requests_max,
+        drop_stale: clients.drop_stale,
+        digest_algorithm: DigestAlgorithm::named(&clients.digest_algorithm).unwrap_or_default(),
+        tree_digests: clients.tree_digests,
+        containers_per_minute: clients.containers_per_minute,
+        container_unused_max: clients.container_unused_max,
         extended_types: clients.extended_types,
         words,
         container_interval: clients.container_interval,
@@ -119,7 +129,7 @@ fn options(cfg: &ZooCfg, beneath: Arc<four_letter::Responder>) -> Options {
 
 /// Where to listen for clients.
 async fn resolve(address: &HostPort) -> Result<Vec<SocketAddr>, Failure> {
-    if address.is_wildcard() {
+    if address.host.parse().is_ok_and(|ip: IpAddr| ip.is_unspecified()) {
         // For IPv4 too, where the system has both.
         let both = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok();
         let any: IpAddr =

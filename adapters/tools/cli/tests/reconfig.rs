@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::FileTypeExt as _;
 
-use crate::common::{Ensemble, lines, quorate, read, stderr, stdout, until};
+use crate::common::{Ensemble, free_port, lines, quorate, read, stderr, stdout, until};
 
 const ENABLED: &str = "reconfigEnabled=true";
 
@@ -115,6 +116,33 @@ fn what_cannot_be_asked_is_said_with_its_reason() {
         assert_eq!(output.status.code(), Some(2), "{wrong:?}");
         assert!(stderr(&output).contains(why), "{wrong:?}: {}", stderr(&output));
     }
+}
+
+/// What its line says counts from then on, and is all that is said of it.
+#[test]
+fn the_client_port_moves_by_command_and_has_moved_after_a_restart() {
+    let mut ensemble = Ensemble::new(&["participant"; 2], ENABLED);
+    // Before the servers move it to a file of its own.
+    let cfg = read(&ensemble.cfg(1));
+    let line = cfg.lines().find(|line| line.starts_with("server.1=")).unwrap();
+    let mut servers = ensemble.serve_all();
+    ensemble.led();
+    let old = ensemble.client[0];
+    for restarts in [false, true] {
+        let port = free_port();
+        let moved = format!("{line};127.0.0.1:{port}");
+        assert!(membership(&ensemble, 2, &["--add", &moved]).contains(&moved));
+        ensemble.client[0] = port;
+        assert_eq!(ensemble.ask(1, "ruok"), "imok");
+        if restarts {
+            assert_eq!(servers[0].terminate(), Some(0));
+            servers[0] = ensemble.serve(1);
+            ensemble.led();
+        }
+    }
+    until("the old port is free", || TcpListener::bind(("127.0.0.1", old)).ok());
+    assert!(!read(&ensemble.cfg(1)).contains("clientPort"));
+    assert!(read(&ensemble.cfg(2)).contains("clientPort="), "its own line says nothing");
 }
 
 /// What a killed server leaves behind is no obstacle, and what ends in order leaves nothing.

@@ -89,6 +89,9 @@ fn four_letter_words_look_like_zookeepers() {
         assert!(clients[1..].iter().all(|line| shape(line) == shape(CLIENT)), "{clients:?}");
         assert_eq!(shape(rest), expected);
 
+        let dirs = shape(&ensemble.ask(id, "dirs"));
+        assert_eq!(dirs, shape("datadir_size: 7\nlogdir_size: 7\n"));
+
         let conf = ensemble.ask(id, "conf");
         let (settings, members) = conf.split_once("membership: \n").unwrap();
         let mut known = CONF.iter();
@@ -179,6 +182,8 @@ fn a_client_gets_a_session_and_silent_ones_do_not_fill_the_port() {
     assert_eq!(answer[..4], 37_i32.to_be_bytes());
     assert_eq!(answer[8..12], 1000_i32.to_be_bytes(), "two ticks, the shortest time-out");
     assert_eq!(answer[12], 1, "the server's id leads that of the session");
+
+    assert!(ensemble.ask(1, "srvr").contains("Mode: standalone\n"), "it needs nobody else");
 
     let silent: Vec<_> = (0..100)
         .filter_map(|_| TcpStream::connect(("127.0.0.1", ensemble.client[0])).ok())
@@ -328,4 +333,104 @@ fn a_wrong_log_filter_is_a_usage_error() {
     let ensemble = Ensemble::new(&[PARTICIPANT], "");
     let output = quorate(["serve".as_ref(), ensemble.cfg(1).as_os_str(), "--log=a=b=c".as_ref()]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+}
+
+/// As ZooKeeper's start script hands them to its JVM, so that an operator's files work unchanged.
+#[test]
+fn flags_of_zookeepers_jvm_count_where_the_file_says_nothing() {
+    let ensemble = Ensemble::new(&["participant"], "");
+    let log = fs::File::create(ensemble.log(1)).unwrap();
+    let mut command = Command::new(QUORATE);
+    command
+        .env("SERVER_JVMFLAGS", "-Xmx1000m -Dzookeeper.4lw.commands.whitelist=ruok,srvr")
+        .env("JVMFLAGS", "-Djute.maxbuffer=4194304 -Dzookeeper.superDigst=hunter2")
+        .arg("serve")
+        .arg(ensemble.cfg(1));
+    let _server = Process::start(command.stdout(Stdio::null()).stderr(log));
+    ensemble.led();
+    assert_eq!(
+        ensemble.ask(1, "conf"),
+        "conf is not executed because it is not in the whitelist.\n"
+    );
+    assert_eq!(ensemble.ask(1, "ruok"), "imok");
+    let log = read(&ensemble.log(1));
+    assert!(log.contains("JVMFLAGS: zookeeper.superDigst=***: unknown key"), "{log}");
+    assert!(!log.contains("hunter2"));
+}
+
+#[test]
+fn a_client_port_that_the_system_picks_is_told() {
+    let mut ensemble = Ensemble::new(&["participant"], "");
+    let cfg = read(&ensemble.cfg(1));
+    let port = format!("clientPort={}", ensemble.client[0]);
+    fs::write(ensemble.cfg(1), cfg.replace(&port, "clientPort=0")).unwrap();
+    let _server = ensemble.serve(1);
+    ensemble.client[0] = until("the port", || {
+        let log = read(&ensemble.log(1));
+        let line = log.lines().find(|line| line.contains("serving ZooKeeper clients"))?;
+        let (_, port) = line.split_once("127.0.0.1:")?;
+        port.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    });
+    assert_eq!(ensemble.led(), 1);
+    let conf = ensemble.ask(1, "conf");
+    assert!(conf.starts_with(&format!("clientPort={}\n", ensemble.client[0])), "{conf}");
+}
+
+/// A client with a session that may be silent for so long.
+fn client_of(ensemble: &Ensemble, timeout_ms: i32) -> TcpStream {
+    let mut client = TcpStream::connect(("127.0.0.1", ensemble.client[0])).unwrap();
+    let mut connect = vec![0; 49];
+    connect[3] = 45;
+    connect[16..20].copy_from_slice(&timeout_ms.to_be_bytes());
+    client.write_all(&connect).unwrap();
+    client.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    client.read_exact(&mut [0; 41]).unwrap();
+    client
+}
+
+/// setWatches for paths that are not there, in one frame as the C client sends it.
+fn watches(paths: usize) -> Vec<u8> {
+    let mut body = [&(-8_i32).to_be_bytes()[..], &101_i32.to_be_bytes(), &[0; 8], &[0; 4]].concat();
+    body.extend_from_slice(&u32::try_from(paths).unwrap().to_be_bytes());
+    for nth in 0..paths {
+        let path = format!("/{nth:0>99}");
+        body.extend_from_slice(&100_i32.to_be_bytes());
+        body.extend_from_slice(path.as_bytes());
+    }
+    body.extend_from_slice(&[0; 4]);
+    let length = u32::try_from(body.len()).unwrap().to_be_bytes();
+    [&length[..], &body].concat()
+}
+
+/// All that such frames may take of memory is taken by those that never end: they end with their sessions, and whoever
+/// waits meanwhile loses nothing.
+#[test]
+fn frames_of_watches_that_never_end_go_with_their_sessions_and_others_only_wait() {
+    let ensemble = Ensemble::new(&[PARTICIPANT], ALL_WORDS);
+    let _server = ensemble.serve(1);
+    assert_eq!(ensemble.led(), 1);
+    let mut endless = Vec::new();
+    for _ in 0..6 {
+        let mut client = client_of(&ensemble, 2000);
+        let header = [0x00, 0xff, 0xff, 0x00, 0xff, 0xff, 0xff, 0xf8, 0, 0, 0, 101];
+        client.write_all(&header).unwrap();
+        client.write_all(&[0; 1000]).unwrap();
+        endless.push(client);
+    }
+    let mut other = client_of(&ensemble, 10_000);
+    let whole = watches(20_000);
+    assert!(whole.len() > 1 << 20, "longer than other frames may be");
+    other.write_all(&whole).unwrap();
+    let mut reply = [0; 20];
+    other.read_exact(&mut reply).unwrap();
+    assert_eq!(reply[4..8], (-8_i32).to_be_bytes());
+    assert_eq!(reply[16..], [0; 4], "no error");
+    for client in &mut endless {
+        let mut rest = Vec::new();
+        // The end, or a reset.
+        drop(client.read_to_end(&mut rest));
+        assert!(rest.is_empty());
+    }
+    let watched = ensemble.ask(1, "wchs");
+    assert!(watched.contains("20000 paths"), "{watched}");
 }

@@ -66,6 +66,9 @@ pub enum Event {
         /// What.
         frames: Vec<Frame>,
     },
+    /// A client was heard from, and has sent no whole frame: it has to wait for its turn to send a long one, or that has
+    /// come. From now on it has the time that it may be silent.
+    Heard(ClientId),
     /// So many bytes of what was to be [sent](Output::Send) to it are written: told at once while more than 64 KiB wait,
     /// else within a moment.
     Written {
@@ -163,6 +166,9 @@ pub enum Output {
         /// What it is told.
         body: Bytes,
     },
+    /// Keep this number, in place of the one before: it is told at the next start, see [`Host::remembered`]. Nothing
+    /// waits until it is kept.
+    Remember(i64),
 }
 
 /// How a connection ends.
@@ -179,6 +185,10 @@ pub trait Framing: Clone + Send + Sync + 'static {
     /// Takes the next frame off the front of `bytes`, if it has come whole. Behind [`Frame::Garbled`] nothing
     /// more is taken.
     fn take(&mut self, bytes: &mut BytesMut) -> Option<Frame>;
+
+    /// How many bytes the frame at the front of `bytes` has, with what tells its length, if that can be seen yet: clients
+    /// take turns at sending long ones, and nothing is kept for what is only announced.
+    fn announced(&self, bytes: &[u8]) -> Option<usize>;
 }
 
 /// The clients of one server, and what it owes them.
@@ -207,6 +217,25 @@ pub trait Clients<A: Application + ?Sized>: Send + 'static {
 
     /// When to step with [`Event::Tick`], if nothing happens before.
     fn deadline(&self) -> Option<Instant>;
+
+    /// What words are answered with by the driver while the application is busy for long, and the service with it. Asked
+    /// about once a second, and only when it may become busy.
+    fn at_hand(&mut self, application: &mut A) -> AtHand {
+        let _ = application;
+        AtHand::default()
+    }
+}
+
+/// Words of four letters, each with its answer.
+pub type Answers = Vec<([u8; 4], Bytes)>;
+
+/// Answers to words, see [`Clients::at_hand`]. A word without one waits for the service.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AtHand {
+    /// As of now.
+    pub now: Answers,
+    /// Once it is told that this server [serves no longer](Event::Retired).
+    pub retired: Answers,
 }
 
 /// No service: nothing listens, and nothing is asked.
@@ -217,6 +246,10 @@ impl Framing for NoClients {
     fn take(&mut self, bytes: &mut BytesMut) -> Option<Frame> {
         bytes.clear();
         Some(Frame::Garbled)
+    }
+
+    fn announced(&self, _: &[u8]) -> Option<usize> {
+        None
     }
 }
 
@@ -247,4 +280,6 @@ pub struct Host {
     pub tick: Duration,
     /// The longest frame of a client, in bytes.
     pub frame_bytes_max: usize,
+    /// What the service has had [kept](Output::Remember) last, if anything is left of it.
+    pub remembered: Option<i64>,
 }

@@ -11,12 +11,14 @@
 //! A program that is no file's has these in the data directory, and need not know of them. Which membership
 //! is to be kept, and when, is the core's business.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use quorate_core::membership::{Member, Membership};
 use quorate_storage::install::Memberships;
+
+use crate::replace_file::{replace, sync_dir};
 
 /// The files in which the membership is kept.
 #[derive(Debug)]
@@ -143,7 +145,8 @@ impl MembershipFiles {
                 None => self.own.as_ref(),
             };
             let name = if self.named { name_in } else { move_out };
-            name(config, &next, own).map_err(|error| (config.clone(), error))?;
+            let said = line.and(self.own.as_ref()).is_some_and(|own| own.client.is_some());
+            name(config, &next, own, said).map_err(|error| (config.clone(), error))?;
             self.named = true;
         }
         // A later one has been seen, and binds on.
@@ -194,10 +197,11 @@ fn is_nowhere(error: &io::Error) -> bool {
 }
 
 /// Makes `dynamicConfigFile` in `config` name `next`, and `quorate.self` our line if it is `own` only; every
-/// other line stays as it is.
-fn name_in(config: &Path, next: &Path, own: Option<&Member>) -> io::Result<()> {
+/// other line stays as it is, but for those that say where clients connect if the membership says so.
+fn name_in(config: &Path, next: &Path, own: Option<&Member>, said: bool) -> io::Result<()> {
     let text = fs::read_to_string(config)?;
-    let ours = |line: &&str| line.trim_start().starts_with("quorate.self");
+    let ours =
+        |line: &&str| line.trim_start().starts_with("quorate.self") || said && is_client_port(line);
     let renamed = |line: &str| match line.trim_start().starts_with("dynamicConfigFile") {
         true => format!("dynamicConfigFile={}", next.display()),
         false => line.to_owned(),
@@ -209,10 +213,13 @@ fn name_in(config: &Path, next: &Path, own: Option<&Member>) -> io::Result<()> {
 
 /// Takes the lines of the membership out of `config`, which names `next` instead; what it said before is
 /// beside it, under a name that ends in `bak`.
-fn move_out(config: &Path, next: &Path, own: Option<&Member>) -> io::Result<()> {
+fn move_out(config: &Path, next: &Path, own: Option<&Member>, said: bool) -> io::Result<()> {
     let text = fs::read_to_string(config)?;
     replace(&with_end(config, "bak"), text.trim_end().as_bytes())?;
     let moved = |line: &&str| {
+        if said && is_client_port(line) {
+            return true;
+        }
         let line = line.trim_start();
         ["server.", "group.", "weight.", "peerType", "quorate.self"]
             .iter()
@@ -225,42 +232,17 @@ fn move_out(config: &Path, next: &Path, own: Option<&Member>) -> io::Result<()> 
     replace(config, lines.join("\n").as_bytes())
 }
 
-/// Replaces a file as a whole, durably: a crash leaves the old one or the new one.
-fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut next = path.as_os_str().to_owned();
-    next.push(".next");
-    let mut file = File::create(&next)?;
-    file.write_all(content)?;
-    file.write_all(b"\n")?;
-    file.sync_all()?;
-    drop(file);
-    fs::rename(&next, path)?;
-    sync_dir(path)
-}
-
-/// Makes it durable that a file is there, or is not.
-fn sync_dir(path: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-        File::open(dir.unwrap_or(Path::new(".")))?.sync_all()?;
-    }
-    Ok(())
+/// Whether a line says where clients connect: as ZooKeeper does, it goes once the membership says that, or the two would
+/// contradict each other at the next start.
+fn is_client_port(line: &str) -> bool {
+    let key = line.trim_start();
+    let end = key.find(|c: char| c == '=' || c == ':' || c.is_whitespace()).unwrap_or(key.len());
+    ["clientPort", "clientPortAddress"].contains(&&key[..end])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_dynamic_file_is_replaced_as_a_whole() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("zoo.cfg.dynamic");
-        replace(&path, b"server.1=a:1:2:participant").unwrap();
-        replace(&path, b"server.2=b:1:2:participant").unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), "server.2=b:1:2:participant\n");
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-    }
 
     /// A crash right after the one must not forget who has to agree to the other.
     #[test]
@@ -331,5 +313,37 @@ mod tests {
         kept.keep(format!("{lines}version=200000001").as_bytes()).unwrap();
         let read = crate::zoo_cfg::ZooCfg::read(&config).unwrap();
         assert_eq!((read.membership.members().len(), read.own_line), (2, Some(own)));
+    }
+
+    /// Both would stand at the next start, and contradict each other.
+    #[test]
+    fn the_client_port_that_a_change_gives_us_takes_the_place_of_the_one_in_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let (config, data) = (dir.path().join("zoo.cfg"), dir.path().join("data"));
+        fs::create_dir(&data).unwrap();
+        fs::write(data.join("myid"), "1").unwrap();
+        let text = format!(
+            "tickTime=2000\ninitLimit=10\nsyncLimit=5\nreconfigEnabled=true\ndataDir={}\n\
+             clientPort=2181\nclientPortAddress: h1\nserver.1=h1:1:2\nserver.2=h2:1:2\n",
+            data.display()
+        );
+        fs::write(&config, text).unwrap();
+        let mut kept = MembershipFiles::new(&data, None, Some(config.clone()));
+        kept.remember(Member::parse(quorate_core::id::ServerId(1), "h1:1:2").unwrap(), 0);
+        let client = || {
+            let read = crate::zoo_cfg::ZooCfg::read(&config).unwrap();
+            read.client_address.unwrap().to_string()
+        };
+        // A change of another line leaves it, one of ours does not.
+        let other = "server.1=h1:1:2:participant\nserver.2=h2:3:4:participant;2182\n";
+        kept.keep(format!("{other}version=100000001").as_bytes()).unwrap();
+        assert_eq!(client(), "h1:2181");
+        for port in ["2182", "2183"] {
+            let ours =
+                format!("server.1=h1:1:2:participant;h1:{port}\nserver.2=h2:3:4:participant\n");
+            kept.keep(format!("{ours}version=10000{port}").as_bytes()).unwrap();
+            assert_eq!(client(), format!("h1:{port}"));
+        }
+        assert!(!fs::read_to_string(&config).unwrap().contains("clientPort"));
     }
 }

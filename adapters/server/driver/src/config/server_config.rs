@@ -76,8 +76,8 @@ pub struct ServerConfig {
     /// itself yet, and non-members, are bounded without it, below this default: it is for those who want less, and for
     /// an address that claims to be many learners.
     pub max_peer_connections: usize,
-    /// Where clients of the application's service connect (`clientPort`, `clientPortAddress`); nowhere by default. Port 0
-    /// is one that the system picks, see [`Server::client_addrs`](crate::Server::client_addrs). Without a service
+    /// Where clients of the application's service connect (`clientPort`, `clientPortAddress`) as long as our own line in
+    /// the membership in force says nothing of it (`server.N=…;host:port`, which counts); nowhere by default. Port 0 is one that the system picks, see [`Server::client_addrs`](crate::Server::client_addrs). Without a service
     /// nothing listens there.
     pub client_addresses: Vec<SocketAddr>,
     /// How many connections one address may have to the ports for clients together (`maxClientCnxns`; 60); 0 for any
@@ -86,8 +86,15 @@ pub struct ServerConfig {
     /// How many connections all clients together may have (`maxCnxns`); 0 for any number. On Linux they leave 64
     /// descriptors of this process to peers and files in any case.
     pub max_connections: usize,
+    /// Whether connections of clients that are silent are probed (`clientTcpKeepAlive`); no. A session that is silent ends
+    /// either way.
+    pub client_keep_alive: bool,
     /// How long the connection of a client may take to its first whole frame; 10 s.
     pub first_frame_timeout: Duration,
+    /// How many bytes of frames all clients may send at a time that are longer than
+    /// [`request_bytes`](quorate_core::config::Limits::request_bytes), where the service takes such; 64 MiB. Others wait
+    /// for their turn, unread.
+    pub long_frame_bytes: usize,
     /// How long [`propose`](crate::Server::propose), [`read`](crate::Server::read) and what rests on them wait
     /// for service, and try again what surely did not happen (`quorate.patience`): 10 s, in which a leader that
     /// is silent is noticed in most ensembles and the election that begins anew has an end. Zero is once.
@@ -125,7 +132,9 @@ impl ServerConfig {
             client_addresses: Vec::new(),
             max_client_connections: 60,
             max_connections: 0,
+            client_keep_alive: false,
             first_frame_timeout: Duration::from_secs(10),
+            long_frame_bytes: 64 << 20,
             patience: PATIENCE,
             changes_kept: 256,
         }
@@ -190,6 +199,7 @@ impl From<ZooCfg> for ServerConfig {
             max_peer_connections: cfg.max_peer_connections,
             max_client_connections: cfg.clients.max_per_address,
             max_connections: cfg.clients.max_connections,
+            client_keep_alive: cfg.clients.keep_alive,
             ..Self::new(core, cfg.data_dir)
         }
     }

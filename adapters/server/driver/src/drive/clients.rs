@@ -5,12 +5,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use async_channel::Receiver;
+use async_channel::Sender;
 use quorate_application::Application;
 use quorate_application::clients::{ClientId, Clients, Close, Event, Output};
+use quorate_core::address::HostPort;
+use quorate_core::membership::Member;
 
 use crate::drive::Driver;
-use crate::net::client_events::{ClientNews, SharedByClients};
+use crate::net::client_events::{ClientNews, News, SharedByClients};
+use crate::net::client_listeners::ClientAddrs;
 use crate::net::client_outbound::ClientOutbound;
 use crate::runtime::Runtime;
 use crate::status::Counters;
@@ -18,16 +21,44 @@ use crate::status::Counters;
 /// The loop's ends of the connections of clients.
 pub(crate) struct ClientLinks {
     pub(crate) shared: Arc<SharedByClients>,
-    pub(crate) news: Receiver<ClientNews>,
+    pub(crate) news: News,
+    pub(crate) place: Place,
+    /// Where numbers go that are to be kept.
+    remember: Sender<i64>,
     open: BTreeMap<ClientId, ClientOutbound>,
     /// Kept for their memory.
     written: Vec<ClientId>,
     queued: Vec<ClientId>,
 }
 
+/// Where clients connect.
+pub(crate) struct Place {
+    pub(crate) addrs: ClientAddrs,
+    /// What our own line says, if it says something.
+    pub(crate) line: Option<HostPort>,
+    /// Where the listening sockets hear of another one.
+    pub(crate) moves: Sender<HostPort>,
+}
+
 impl ClientLinks {
-    pub(crate) const fn new(shared: Arc<SharedByClients>, news: Receiver<ClientNews>) -> Self {
-        Self { shared, news, open: BTreeMap::new(), written: Vec::new(), queued: Vec::new() }
+    pub(crate) fn new(
+        shared: Arc<SharedByClients>,
+        news: News,
+        place: Place,
+        remember: Sender<i64>,
+    ) -> Self {
+        let (open, written, queued) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Self { shared, news, place, remember, open, written, queued }
+    }
+
+    /// Our line is another: listens where it says, if it says so. Connections stay.
+    pub(super) fn move_to(&mut self, own: &Member) {
+        let Place { line, moves, .. } = &mut self.place;
+        if own.client.is_some() && own.client != *line {
+            line.clone_from(&own.client);
+            // Closed: the server ends. An older one that was not taken yet is of no use any more.
+            drop(own.client.clone().map(|to| moves.force_send(to)));
+        }
     }
 }
 
@@ -37,11 +68,12 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         if !A::Clients::SERVES {
             return;
         }
+        self.hear_arrivals();
         for _ in 0..BATCH_MAX {
             if !self.replica.hears_clients() {
                 break;
             }
-            let Ok(news) = self.clients.news.try_recv() else { break };
+            let Ok(news) = self.clients.news.heard.try_recv() else { break };
             self.register_client(news);
         }
         let mut written = std::mem::take(&mut self.clients.written);
@@ -49,35 +81,49 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         for client in written.drain(..) {
             let bytes = self.clients.open.get(&client).map_or(0, ClientOutbound::take_written);
             if bytes > 0 {
-                self.replica.tell_service(Event::Written { client, bytes }, None);
+                self.replica.tell_service(Event::Written { client, bytes });
             }
         }
         self.clients.written = written;
     }
 
+    /// Takes new connections, and words.
+    fn hear_arrivals(&mut self) {
+        for _ in 0..ARRIVALS_MAX {
+            let Ok(news) = self.clients.news.arrived.try_recv() else { break };
+            self.register_client(news);
+        }
+    }
+
     /// Remembers connections that are new and forgets those that have ended; passes over what comes from those that the
     /// service has closed.
     pub(super) fn register_client(&mut self, news: ClientNews) {
-        let open = &mut self.clients.open;
-        let (event, permit) = match news {
+        let (event, client, held) = match news {
             ClientNews::Up(event, client, outbound) => {
-                open.insert(client, outbound);
-                (event, None)
+                self.clients.open.insert(client, outbound);
+                return self.replica.tell_service(event);
             }
-            ClientNews::Event(event @ Event::Disconnected(_), client, permit) => {
-                if open.remove(&client).is_none() {
-                    return;
+            ClientNews::Word(client, word) => {
+                if self.clients.open.contains_key(&client) {
+                    self.replica.tell_word(client, word);
                 }
-                (event, permit)
+                return;
             }
-            ClientNews::Event(event, client, permit) => {
-                if !open.contains_key(&client) {
-                    return;
-                }
-                (event, permit)
-            }
+            ClientNews::Event(event, client, held) => (event, client, held),
         };
-        self.replica.tell_service(event, permit);
+        if !self.clients.open.contains_key(&client) {
+            // It may have arrived since that was looked for.
+            self.hear_arrivals();
+        }
+        let open = &mut self.clients.open;
+        let is_open = if matches!(event, Event::Disconnected(_)) {
+            open.remove(&client).is_some()
+        } else {
+            open.contains_key(&client)
+        };
+        if is_open {
+            self.replica.tell_service_holding(event, held);
+        }
     }
 
     /// Does what the service wants at the connections of its clients; each is woken once.
@@ -103,6 +149,8 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 }
                 Output::Pause(client) => drop(open.get(&client).map(ClientOutbound::pause)),
                 Output::Resume(client) => drop(open.get(&client).map(ClientOutbound::resume)),
+                // Closed: the server ends. An older one that was not taken yet is of no use any more.
+                Output::Remember(number) => drop(self.clients.remember.force_send(number)),
                 // These are the core's.
                 Output::Submit(_)
                 | Output::Sync(_)
@@ -128,9 +176,11 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             let sid = self.shared.id.0;
             tracing::warn!(sid, client = client.0, suppressed, "client does not read: closed");
         }
-        self.replica.tell_service(Event::Disconnected(client), None);
+        self.replica.tell_service(Event::Disconnected(client));
     }
 }
 
 /// How many events of clients are taken in a turn.
 const BATCH_MAX: usize = 64;
+/// And of new connections: as many as may have come before something else that one of them says.
+const ARRIVALS_MAX: usize = 256;

@@ -50,10 +50,13 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 };
                 let hears = self.replica.hears_clients();
                 let client = async {
-                    if !hears {
-                        return pending().await;
-                    }
-                    match clients.news.recv().await {
+                    let heard = async {
+                        match hears {
+                            true => clients.news.heard.recv().await,
+                            false => pending().await,
+                        }
+                    };
+                    match or(clients.news.arrived.recv(), heard).await {
                         Ok(news) => Woken::Client(news),
                         Err(_) => pending().await,
                     }

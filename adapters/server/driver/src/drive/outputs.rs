@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use quorate_application::{Application, clients};
+use quorate_application::Application;
+use quorate_application::clients::{self, Clients};
 use quorate_core::address::HostPort;
 use quorate_core::id::{LinkId, ServerId, Ticket};
 use quorate_core::input::{Cause, Event, Plane, Unreadable};
@@ -39,15 +40,15 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             Output::Refused { id, reason } => replica.requests.refused(id, reason),
             Output::Answer(read) => replica.answer(read),
             Output::ReadRefused { read, reason } => replica.refuse(read, reason.into()),
-            Output::Pinged => replica.tell_service(clients::Event::Pinged, None),
+            Output::Pinged => replica.tell_service(clients::Event::Pinged),
             Output::Touched { from, asked, sessions } => {
-                replica.tell_service(clients::Event::Touched { from, asked, sessions }, None);
+                replica.tell_service(clients::Event::Touched { from, asked, sessions });
             }
             Output::Revalidate { from, body } => {
-                replica.tell_service(clients::Event::Revalidate { from, body }, None);
+                replica.tell_service(clients::Event::Revalidate { from, body });
             }
             Output::Revalidated(body) => {
-                replica.tell_service(clients::Event::Revalidated(body), None);
+                replica.tell_service(clients::Event::Revalidated(body));
             }
             Output::Dial { plane, peer, addresses } => self.dial(plane, peer, addresses),
             Output::CancelDial { plane, peer } => self.dialler.cancel(plane, peer),
@@ -77,7 +78,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             Output::Serving { epoch, leads, membership } => {
                 replica.serving(epoch, leads, membership);
             }
-            Output::Retired => replica.tell_service(clients::Event::Retired, None),
+            Output::Retired => replica.tell_service(clients::Event::Retired),
             Output::Release(release) => {
                 self.releasing = Some(release);
                 self.gate.revoke();
@@ -128,6 +129,9 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         let config = self.peer.config();
         if let Some(own) = config.membership.member(config.id) {
             self.listeners.move_to(own);
+            if A::Clients::SERVES {
+                self.clients.move_to(own);
+            }
             self.elections_at = elections_at(own, self.multi_address);
         }
     }
@@ -222,7 +226,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     fn hang_up(&mut self, link: LinkId, reason: Hangup) {
         let Some(outbound) = self.links.remove(&link) else { return };
         if outbound.plane == Plane::Quorum {
-            self.replica.tell_service(clients::Event::LinkLost(link), None);
+            self.replica.tell_service(clients::Event::LinkLost(link));
         }
         let (sid, remote) = (self.shared.id.0, outbound.remote);
         let peer = outbound.peer.map(|peer| peer.0);

@@ -20,6 +20,7 @@
 //! What it does not do: decide what the application gets, or when. That is the core's.
 
 mod client_events;
+mod words;
 
 use std::collections::VecDeque;
 use std::io;
@@ -46,6 +47,7 @@ use crate::error::ServerError;
 use crate::host::callers::{ReadClosure, Requests};
 use crate::host::proposal::ReadError;
 use crate::host::reads::{Reader, Reads};
+use crate::host::replica::words::Words;
 use crate::host::service::{Clock, Service};
 use crate::host::worker::{
     Done, Job, Order, Purpose, Returned, Worker, WorkerReport, start_thread,
@@ -92,6 +94,8 @@ pub(crate) struct Replica<A: Application> {
     deadline: Option<CoreInstant>,
     /// A tick is among the orders.
     ticks: bool,
+    /// Words that wait for the service, and what they are answered with if it is away for long.
+    words: Words,
     /// Why the log could not be read on.
     unreadable: Option<Arc<quorate_storage::reader::ReadError>>,
 }
@@ -171,6 +175,7 @@ impl<A: Application> Replica<A> {
             heard: 0,
             deadline,
             ticks: false,
+            words: Words::default(),
             unreadable: None,
         }
     }
@@ -285,7 +290,7 @@ impl<A: Application> Replica<A> {
     pub(crate) fn answer(&mut self, id: ReadId) {
         match self.reads.take(id) {
             Some(Reader::Caller(read)) => self.orders.push_back(Order::Read(read)),
-            Some(Reader::Service(sync)) => self.tell_service(clients::Event::Synced(sync), None),
+            Some(Reader::Service(sync)) => self.tell_service(clients::Event::Synced(sync)),
             None => {}
         }
     }
@@ -294,7 +299,7 @@ impl<A: Application> Replica<A> {
         match self.reads.take(id) {
             Some(Reader::Caller(read)) => read(Err(reason)),
             Some(Reader::Service(sync)) => {
-                self.tell_service(clients::Event::SyncRefused(sync), None);
+                self.tell_service(clients::Event::SyncRefused(sync));
             }
             None => {}
         }
@@ -323,6 +328,7 @@ impl<A: Application> Replica<A> {
     /// Does what can be done at once; the rest goes on elsewhere.
     pub(crate) fn run(&mut self, then: &mut ReplicaOutput) -> Result<(), ServerError> {
         self.take_reports(then);
+        self.answer_words(then);
         let begun = Instant::now();
         let mut now = begun;
         while let (Some(worker), Some(order)) = (&mut self.worker, self.orders.front()) {
@@ -400,7 +406,9 @@ impl<A: Application> Replica<A> {
             Some(thread) => thread,
             None => start_thread(Arc::clone(&self.inbox)).map_err(ServerError::thread)?,
         };
-        if let Some(worker) = self.worker.take() {
+        if let Some(mut worker) = self.worker.take() {
+            let retires = orders.iter().chain(&self.orders).any(Order::is_retirement);
+            self.words.look(&mut worker, retires);
             // There is room: it has no other job while the application is here.
             drop(thread.try_send(Job { worker, orders }));
         }
@@ -488,7 +496,7 @@ mod tests {
     use futures_lite::future::block_on;
     use quorate_application::clients::SyncId;
     use quorate_application::clients::{
-        ClientId, Clients, Close, Frame, Host, Input, NoClients, Output,
+        AtHand, ClientId, Clients, Close, Frame, Host, Input, NoClients, Output,
     };
     use quorate_application::{Facts, Prepared, Restore, RestoreError, Snapshot, SnapshotError};
     use quorate_core::id::{ServerId, Ticket};
@@ -559,6 +567,11 @@ mod tests {
 
         fn deadline(&self) -> Option<CoreInstant> {
             self.deadline
+        }
+
+        fn at_hand(&mut self, _: &mut Notes) -> AtHand {
+            let answer = |text: &'static [u8]| vec![(*b"word", Bytes::from_static(text))];
+            AtHand { now: answer(b"serves"), retired: answer(b"does not") }
         }
     }
 
@@ -665,7 +678,12 @@ mod tests {
             let told = Told::default();
             let (gate, gate_kept) = bounded(1);
             let mut application = Notes { told: Arc::clone(&told), gate: gate_kept };
-            let host = Host { id: ServerId(1), tick: Duration::ZERO, frame_bytes_max: 0 };
+            let host = Host {
+                id: ServerId(1),
+                tick: Duration::ZERO,
+                frame_bytes_max: 0,
+                remembered: None,
+            };
             let replica = Replica::new(ReplicaParts {
                 clients: application.clients(host),
                 clock: Arc::new(|| CoreInstant(7)),
@@ -974,7 +992,7 @@ mod tests {
         let mut stage = Stage::new(None);
         let told = |zxid| Txn { body: Bytes::from_static(b"told"), ..txn(zxid) };
         stage.replica.deliver(told(1));
-        stage.replica.tell_service(connected(4), None);
+        stage.replica.tell_service(connected(4));
         stage.replica.deliver(told(2));
         drop(stage.run());
         let expected = ["apply 1", "told of 1", "client 4", "apply 2", "told of 2"];
@@ -984,11 +1002,11 @@ mod tests {
     #[test]
     fn a_connection_that_the_service_has_closed_says_nothing_more() {
         let mut stage = Stage::new(None);
-        stage.replica.tell_service(connected(4), None);
+        stage.replica.tell_service(connected(4));
         for _ in 0..2 {
-            stage.replica.tell_service(garbled(4), None);
+            stage.replica.tell_service(garbled(4));
         }
-        stage.replica.tell_service(clients::Event::Disconnected(ClientId(4)), None);
+        stage.replica.tell_service(clients::Event::Disconnected(ClientId(4)));
         let ReplicaOutput { clients, events, .. } = stage.run();
         assert_eq!(clients, [Output::Close { client: ClientId(4), how: Close::Reset }]);
         assert_eq!(stage.told(), ["client 4", "frames 1"]);
@@ -1003,7 +1021,7 @@ mod tests {
     #[test]
     fn a_tick_comes_when_it_is_due_and_once() {
         let mut stage = Stage::new(None);
-        stage.replica.tell_service(connected(4), None);
+        stage.replica.tell_service(connected(4));
         drop(stage.run());
         assert_eq!(stage.replica.deadline(), Some(CoreInstant(5)));
         stage.replica.quick = false;
@@ -1020,6 +1038,75 @@ mod tests {
         assert_eq!(stage.replica.deadline(), None);
     }
 
+    /// It is at work on its thread, and much waits for it.
+    fn busy() -> Stage {
+        let mut stage = Stage::new(None);
+        stage.close_gate();
+        stage.replica.quick = false;
+        for zxid in 1..=3 {
+            stage.replica.deliver(txn(zxid));
+        }
+        assert_eq!(stage.run().clients, []);
+        stage.replica.tick(CoreInstant::ORIGIN);
+        stage.replica.tell_service(connected(4));
+        stage
+    }
+
+    #[test]
+    fn a_word_waits_for_what_is_being_done_and_for_nothing_else() {
+        let mut stage = busy();
+        stage.replica.tell_word(ClientId(4), *b"else");
+        stage.replica.tell_service(connected(5));
+        assert_eq!(stage.run().clients, []);
+        assert_eq!(stage.replica.words_due(), None, "nothing is at hand for it");
+        // Longer than the thread works before it comes home.
+        std::thread::sleep(Duration::from_millis(10));
+        stage.gate.as_ref().unwrap().send_blocking(()).unwrap();
+        while stage.replica.worker.is_none() && stage.replica.heard == 0 {
+            stage.woken.recv_blocking().unwrap();
+            drop(stage.run());
+        }
+        stage.gate = None;
+        stage.until_applied(3);
+        while stage.replica.heard < stage.replica.told_service {
+            stage.woken.recv_blocking().unwrap();
+            drop(stage.run());
+        }
+        let expected = ["apply 1", "client 4", "frames 1", "apply 2", "apply 3", "client 5"];
+        assert_eq!(stage.told(), expected);
+    }
+
+    #[test]
+    fn a_word_is_answered_with_what_is_at_hand_if_the_application_is_slow() {
+        let time = Duration::from_millis(200);
+        for (retires, answer) in [(false, "serves"), (true, "does not")] {
+            let mut stage = busy();
+            if retires {
+                stage.replica.tell_service(clients::Event::Retired);
+            }
+            stage.replica.tell_word(ClientId(4), *b"word");
+            assert_eq!(stage.run().clients, [], "it may come home");
+            assert_eq!(stage.replica.words_due(), Some(CoreInstant::ORIGIN + time));
+            stage.replica.tick(CoreInstant::ORIGIN + time);
+            let client = ClientId(4);
+            let said = [
+                Output::Send { client, bytes: Bytes::from_static(answer.as_bytes()) },
+                Output::Close { client, how: Close::AfterWriting },
+            ];
+            assert_eq!(stage.run().clients, said);
+            assert_eq!(stage.replica.words_due(), None);
+            stage.gate = None;
+            stage.until_applied(3);
+            while stage.replica.heard < stage.replica.told_service {
+                stage.woken.recv_blocking().unwrap();
+                drop(stage.run());
+            }
+            let told = stage.told();
+            assert!(!told.contains(&"frames 1".to_owned()), "{told:?}");
+            assert_eq!(told.last().unwrap(), "Disconnected(ClientId(4))");
+        }
+    }
+
     #[test]
     fn clients_wait_while_the_service_is_behind() {
         let mut stage = Stage::new(None);
@@ -1029,7 +1116,7 @@ mod tests {
         drop(stage.run());
         let mut told = 0;
         while stage.replica.hears_clients() {
-            stage.replica.tell_service(connected(told), None);
+            stage.replica.tell_service(connected(told));
             told += 1;
         }
         assert_eq!(told, 256);

@@ -8,7 +8,7 @@ use std::time::{self, SystemTime, UNIX_EPOCH};
 use std::vec::Drain;
 
 use quorate_application::Application;
-use quorate_application::clients::{ClientId, Clients, Event, Input, Output};
+use quorate_application::clients::{AtHand, ClientId, Clients, Event, Input, Output};
 use quorate_core::time::Instant;
 use quorate_core::txn::Txn;
 
@@ -60,6 +60,11 @@ impl<A: Application> Service<A> {
         if A::Clients::SERVES { self.clients.deadline() } else { None }
     }
 
+    /// What words are answered with while it is away.
+    pub(super) fn at_hand(&mut self, application: &mut A) -> AtHand {
+        self.clients.at_hand(application)
+    }
+
     /// What it wants done, since this was asked last. A connection that it closes says nothing more.
     pub(super) fn outputs(&mut self) -> Drain<'_, Output> {
         for output in &self.outputs {
@@ -80,9 +85,9 @@ impl<A: Application> Service<A> {
         match event {
             Event::Connected { client, .. } => self.open.insert(*client),
             Event::Disconnected(client) => self.open.remove(client),
-            Event::Received { client, .. } | Event::Written { client, .. } => {
-                self.open.contains(client)
-            }
+            Event::Received { client, .. }
+            | Event::Heard(client)
+            | Event::Written { client, .. } => self.open.contains(client),
             Event::Tick
             | Event::Serving { .. }
             | Event::Retired

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use async_channel::{Receiver, Sender, bounded};
 use bytes::Bytes;
-use quorate_application::clients::{self, Clients};
+use quorate_application::clients::{self, ClientId, Clients};
 use quorate_application::{Application, Facts, Prepared, Rejected};
 use quorate_core::id::{LinkId, Origin};
 use quorate_core::membership::Membership;
@@ -22,8 +22,8 @@ use crate::disk::{DiskHandle, DiskReadError, SnapshotFault};
 use crate::host::callers::{ReadClosure, own_outcome};
 use crate::host::service::{Service, now_ms};
 use crate::inbox::Inbox;
-use crate::permits::Permit;
 use crate::threads::APPLICATION_STACK;
+use crate::turns::Held;
 
 /// One step of what the application is to do.
 pub(super) enum Order<A: Application> {
@@ -54,13 +54,21 @@ pub(super) enum Order<A: Application> {
         leads: bool,
         membership: Membership,
     },
-    /// The service is told. A permit is given back when it has been.
-    Client(clients::Event, Option<Permit>),
+    /// The service is told. What the event holds is given back when it has been.
+    Client(clients::Event, Held),
 }
 
 impl<A: Application> Order<A> {
     pub(super) const fn is_tick(&self) -> bool {
         matches!(self, Self::Client(clients::Event::Tick, _))
+    }
+
+    pub(super) const fn is_retirement(&self) -> bool {
+        matches!(self, Self::Client(clients::Event::Retired, _))
+    }
+
+    pub(super) fn is_arrival(&self, of: ClientId) -> bool {
+        matches!(self, Self::Client(clients::Event::Connected { client, .. }, _) if *client == of)
     }
 }
 
@@ -169,10 +177,10 @@ impl<A: Application> Worker<A> {
                 let serving = clients::Event::Serving { epoch, leads, membership };
                 self.tell_service(serving, done);
             }
-            Order::Client(event, permit) => {
+            Order::Client(event, held) => {
                 self.heard += 1;
                 self.tell_service(event, done);
-                drop(permit);
+                drop(held);
             }
         }
     }

@@ -10,20 +10,31 @@ use std::time::Duration;
 use async_channel::{Receiver, Sender, bounded};
 use quorate_application::clients::{ClientId, Event};
 
+use crate::config::ServerConfig;
 use crate::inbox::Inbox;
-use crate::net::budget::Unfinished;
 use crate::net::client_outbound::ClientOutbound;
 use crate::net::events::Shared;
-use crate::permits::{Permit, Permits};
+use crate::permits::Permits;
+use crate::turns::{Held, Turns};
 
 /// What the connections of clients tell the loop.
 #[derive(Debug)]
 pub(crate) enum ClientNews {
     /// A client has connected, and this is how to write to it.
     Up(Event, ClientId, ClientOutbound),
-    /// Something that the service understands as it is, of this client. A permit bounds what takes much memory, and is
-    /// given back when the service has heard of it.
-    Event(Event, ClientId, Option<Permit>),
+    /// Something that the service understands as it is, of this client. What takes much memory holds its place until the
+    /// service has heard of it.
+    Event(Event, ClientId, Held),
+    /// A client has sent a word, and says nothing else.
+    Word(ClientId, [u8; 4]),
+}
+
+/// Where the loop hears of clients.
+#[derive(Debug)]
+pub(crate) struct News {
+    /// What they send. A connection [arrives](Self::arrived) before.
+    pub(crate) heard: Receiver<ClientNews>,
+    pub(crate) arrived: Receiver<ClientNews>,
 }
 
 /// What all connections of clients share.
@@ -31,12 +42,19 @@ pub(crate) enum ClientNews {
 pub(crate) struct SharedByClients {
     pub(super) server: Arc<Shared>,
     pub(super) events: Sender<ClientNews>,
+    /// For new connections and words, which the loop takes also while the service is behind.
+    pub(super) arrivals: Sender<ClientNews>,
     /// Clients to which something was written.
     pub(crate) written: Inbox<ClientId>,
     pub(super) long: Permits,
     /// How long a connection may take to its first whole frame.
     pub(super) first_frame_timeout: Duration,
-    pub(super) unfinished: Unfinished,
+    /// For frames that are longer than a little.
+    pub(super) unfinished: Arc<Turns>,
+    /// For those that are longer than others may be.
+    pub(super) longest: Arc<Turns>,
+    /// How long those may be.
+    pub(super) frame_bytes_max: usize,
     next: AtomicU64,
 }
 
@@ -44,20 +62,24 @@ impl SharedByClients {
     /// And where the loop hears of them.
     pub(crate) fn new(
         server: Arc<Shared>,
-        first_frame_timeout: Duration,
+        config: &ServerConfig,
         wake: impl Fn() + Send + Sync + 'static,
-    ) -> (Self, Receiver<ClientNews>) {
-        let (events, news) = bounded(EVENTS_MAX);
+    ) -> (Self, News) {
+        let (events, heard) = bounded(EVENTS_MAX);
+        let (arrivals, arrived) = bounded(EVENTS_MAX);
         let shared = Self {
             server,
             events,
+            arrivals,
             written: Inbox::new(wake),
             long: Permits::new(LONG_EVENTS_MAX),
-            first_frame_timeout,
-            unfinished: Unfinished::new(UNFINISHED_MAX),
+            first_frame_timeout: config.first_frame_timeout,
+            unfinished: Turns::new(UNFINISHED_MAX),
+            longest: Turns::new(config.long_frame_bytes),
+            frame_bytes_max: config.core.limits.request_bytes,
             next: AtomicU64::new(1),
         };
-        (shared, news)
+        (shared, News { heard, arrived })
     }
 
     /// A number that was never used.
@@ -70,5 +92,6 @@ impl SharedByClients {
 const EVENTS_MAX: usize = 256;
 /// How many long events may wait for the loop or for the service.
 const LONG_EVENTS_MAX: usize = 32;
-/// How many bytes of frames that have not fully arrived all clients may hold together, beyond a little that each may.
+/// How many bytes the long frames of all clients may have together that have not fully arrived, or wait for the service;
+/// beyond, connections wait for their turn.
 const UNFINISHED_MAX: usize = 256 << 20;

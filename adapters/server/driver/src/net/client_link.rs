@@ -24,11 +24,11 @@ use quorate_application::clients::{ClientId, Event, Frame, Framing};
 
 use crate::lock::locked;
 use crate::net::address_limit::AddressShare;
-use crate::net::budget::Share;
 use crate::net::client_events::{ClientNews, SharedByClients};
 use crate::net::client_outbound::{Batch, ClientOutbound, Line};
 use crate::runtime::Runtime;
 use crate::task_group::closed;
+use crate::turns::{Held, Turn};
 
 /// A connection that was admitted.
 pub(super) struct Admitted<S, F> {
@@ -64,14 +64,13 @@ pub(super) async fn run<R: Runtime, F: Framing>(
     let outbound =
         ClientOutbound { line: Arc::clone(&line), queued: false, wake, resume, _open: open };
     let up = ClientNews::Up(Event::Connected { client, remote }, client, outbound);
-    if shared.events.send(up).await.is_err() {
+    if shared.arrivals.send(up).await.is_err() {
         return;
     }
 
     let stream = Mutex::new(stream);
     let side = Side { runtime: &runtime, shared: &shared, client, stream: &stream, line: &line };
-    let share = Share { of: &shared.unfinished, bytes: 0 };
-    let reader = Reader { side, framing, buf: BytesMut::new(), share, resumed };
+    let reader = Reader { side, framing, buf: BytesMut::new(), turn: None, resumed };
     let writer = Writer { side };
     let reading = async {
         let unwanted = async {
@@ -98,7 +97,7 @@ pub(super) async fn run<R: Runtime, F: Framing>(
     match end {
         End::Lost => {
             drop(stream);
-            let lost = ClientNews::Event(Event::Disconnected(client), client, None);
+            let lost = ClientNews::Event(Event::Disconnected(client), client, Held::default());
             // No receiver is left: the server ends.
             drop(shared.events.send(lost).await);
         }
@@ -168,7 +167,8 @@ struct Reader<'a, R: Runtime, F> {
     framing: F,
     /// What has come and is not taken.
     buf: BytesMut,
-    share: Share<'a>,
+    /// The right to keep a long frame.
+    turn: Option<Turn>,
     resumed: Receiver<()>,
 }
 
@@ -209,21 +209,53 @@ impl<R: Runtime, F: Framing> Reader<'_, R, F> {
                 // Frames may hold on to what they were cut from.
                 self.buf = BytesMut::new();
             }
-            let room = self.share.hold(self.buf.len(), UNFINISHED_FREE);
             if !taken.frames.is_empty() {
                 return Some(taken);
             }
-            if !room || !matches!(self.side.read_some(&mut self.buf).await, Ok(1..)) {
+            self.wait_for_turn().await;
+            if !matches!(self.side.read_some(&mut self.buf).await, Ok(1..)) {
                 return None;
             }
         }
     }
 
-    /// Tells the loop; waits while too much waits for it.
-    async fn tell(&self, Frames { frames, bytes }: Frames) {
+    /// Waits until a long frame may be read on.
+    async fn wait_for_turn(&mut self) {
+        if self.turn.is_some() {
+            return;
+        }
+        let announced = self.framing.announced(&self.buf);
+        let Some(bytes) = announced.filter(|bytes| *bytes > UNFINISHED_FREE) else { return };
+        let Side { shared, .. } = self.side;
+        let longest = bytes > shared.frame_bytes_max + LENGTH_BYTES;
+        let turns = if longest { &shared.longest } else { &shared.unfinished };
+        let (turn, come) = turns.queue_up(bytes);
+        if let Some(come) = come {
+            // It is we who let it wait: it has been heard now, and again when its turn has come.
+            self.tell_heard().await;
+            closed(&come).await;
+            self.tell_heard().await;
+        }
+        self.turn = Some(turn);
+    }
+
+    async fn tell_heard(&self) {
         let Side { shared, client, .. } = self.side;
+        let heard = ClientNews::Event(Event::Heard(client), client, Held::default());
+        // No receiver is left: the server ends.
+        drop(shared.events.send(heard).await);
+    }
+
+    /// Tells the loop; waits while too much waits for it.
+    async fn tell(&mut self, Frames { frames, bytes }: Frames) {
+        let Side { shared, client, .. } = self.side;
+        if let [Frame::Word(word)] = frames[..] {
+            // No receiver is left: the server ends.
+            return drop(shared.arrivals.send(ClientNews::Word(client, word)).await);
+        }
         let permit = if bytes > LONG_EVENT_BYTES { Some(shared.long.take().await) } else { None };
-        let event = ClientNews::Event(Event::Received { client, frames }, client, permit);
+        let held = Held { _permit: permit, _turn: self.turn.take() };
+        let event = ClientNews::Event(Event::Received { client, frames }, client, held);
         if shared.events.send(event).await.is_err() {
             // The server ends, and this connection with it.
             pending::<()>().await;
@@ -334,5 +366,7 @@ const FRAMES_MAX: usize = 128;
 const FRAMES_BYTES_MAX: usize = 64 << 10;
 /// From here on, what waits for the loop or the service is counted apart.
 const LONG_EVENT_BYTES: usize = 16 << 10;
-/// What each connection may hold of what has not been taken, without its counting.
+/// A frame up to this length needs no turn.
 const UNFINISHED_FREE: usize = 16 << 10;
+/// What stands before a frame.
+const LENGTH_BYTES: usize = 4;

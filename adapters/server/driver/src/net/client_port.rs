@@ -1,60 +1,93 @@
-//! The ports for clients: opened before the first step, and served until the server ends.
+//! The ports for clients: opened before the first step; who connects is let in, or not.
 //!
 //! One that fails costs no leadership: the servers among themselves do not need it.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use quorate_application::clients::Framing;
+use quorate_core::membership::Member;
 
 use crate::config::ServerConfig;
 use crate::error::StartError;
-use crate::net::accepting::{Door, accept_all};
+use crate::net::accepting::Door;
 use crate::net::address_limit::AddressLimit;
 use crate::net::bind_tries::BindTries;
 use crate::net::client_events::SharedByClients;
 use crate::net::client_link::{self, Admitted};
 use crate::net::descriptors;
+use crate::net::listen_address::{client_ips, listen_on};
 use crate::runtime::Runtime;
 use crate::status::Counters;
 use crate::task_group::TaskGroup;
 
-/// A listening socket for clients, and where it is.
+/// A listening socket for clients.
 pub(crate) struct BoundForClients<R: Runtime> {
-    pub(crate) at: SocketAddr,
-    listener: R::Listener,
+    /// Where it was asked for.
+    pub(super) asked: SocketAddr,
+    /// Where it is: the system may have picked its port.
+    pub(super) at: SocketAddr,
+    pub(super) listener: R::Listener,
 }
 
-/// Opens every address for clients.
+impl<R: Runtime> BoundForClients<R> {
+    pub(super) fn new(
+        runtime: &R,
+        (asked, listener): (SocketAddr, R::Listener),
+    ) -> io::Result<Self> {
+        let at = runtime.local_addr(&listener)?;
+        Ok(Self { asked, at, listener })
+    }
+}
+
+/// Opens every address for clients: that of our own line in the membership, if it has one.
 pub(crate) async fn bind<R: Runtime>(
     runtime: &R,
     config: &ServerConfig,
+    own: &Member,
 ) -> Result<Vec<BoundForClients<R>>, StartError> {
     let mut bound = Vec::new();
-    for address in &config.client_addresses {
-        let mut tries = BindTries::new(config);
-        let opened = loop {
-            match open(runtime, *address).await {
-                Ok(opened) => break opened,
-                Err(error) => {
-                    tries.again(runtime, &address.to_string(), error).await.map_err(|source| {
-                        let (address, tries) = (*address, tries.made());
-                        StartError::BindClients { address, tries, source }
-                    })?;
-                }
-            }
-        };
-        bound.push(opened);
+    if let Some(line) = &own.client {
+        let ips = client_ips(line).await?;
+        bind_one(runtime, config, (line.to_string(), &ips, line.port), &mut bound).await?;
+    } else {
+        for address in &config.client_addresses {
+            let asked = (address.to_string(), &[address.ip()][..], address.port());
+            bind_one(runtime, config, asked, &mut bound).await?;
+        }
     }
     Ok(bound)
 }
 
-async fn open<R: Runtime>(runtime: &R, address: SocketAddr) -> io::Result<BoundForClients<R>> {
-    let listener = runtime.listen(address).await?;
-    let at = runtime.local_addr(&listener)?;
-    Ok(BoundForClients { at, listener })
+/// Listens at one address, which may be several of this machine, as often as the configuration says.
+async fn bind_one<R: Runtime>(
+    runtime: &R,
+    config: &ServerConfig,
+    (address, ips, port): (String, &[IpAddr], u16),
+    bound: &mut Vec<BoundForClients<R>>,
+) -> Result<(), StartError> {
+    let mut tries = BindTries::new(config);
+    loop {
+        let opened = listen_on(runtime, ips, port).await;
+        let opened = opened.and_then(|opened| {
+            let bound = opened.into_iter().map(|opened| BoundForClients::new(runtime, opened));
+            bound.collect::<io::Result<Vec<_>>>()
+        });
+        let error = match opened {
+            Ok(opened) => {
+                bound.extend(opened);
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        tries.again(runtime, &address, error).await.map_err(|source| StartError::BindClients {
+            address: address.clone(),
+            tries: tries.made(),
+            source,
+        })?;
+    }
 }
 
 /// What takes the connections of clients.
@@ -65,18 +98,8 @@ pub(crate) struct ClientPort<R, F> {
     pub(crate) connections: TaskGroup<R>,
     pub(crate) limit: Arc<AddressLimit>,
     pub(crate) framing: F,
-}
-
-impl<R: Runtime, F: Framing> ClientPort<R, F> {
-    /// Sets a task to each socket, until the group ends.
-    pub(crate) fn serve_all(self, tasks: &TaskGroup<R>, bound: Vec<BoundForClients<R>>) {
-        for BoundForClients { at, listener } in bound {
-            tracing::debug!(sid = self.shared.server.id.0, %at, "listening for clients");
-            let (port, runtime) = (self.clone(), tasks.runtime.clone());
-            let server = Arc::clone(&self.shared.server);
-            tasks.spawn(async move { accept_all(&runtime, &server, at, listener, port).await });
-        }
-    }
+    /// Whether silent connections are probed.
+    pub(crate) keep_alive: bool,
 }
 
 impl<R: Runtime, F: Framing> Door<R> for ClientPort<R, F> {
@@ -105,7 +128,7 @@ impl<R: Runtime, F: Framing> Door<R> for ClientPort<R, F> {
             }
             return runtime.reset(stream);
         };
-        runtime.relax(&stream);
+        runtime.relax(&stream, self.keep_alive);
         let admitted = Admitted { stream, remote, framing: self.framing.clone(), share };
         let connection = client_link::run(runtime.clone(), Arc::clone(&self.shared), admitted);
         self.connections.spawn(connection);

@@ -25,39 +25,48 @@ impl ListenAddress {
         runtime: &R,
     ) -> Result<io::Result<Vec<(SocketAddr, R::Listener)>>, StartError> {
         let ips = own_ips(&self.at.host).await?;
-        Ok(self.listen(runtime, &ips).await)
+        Ok(listen_on(runtime, &ips, self.at.port).await)
     }
+}
 
-    /// Listens at each IP address of the name that this machine has; at least at one.
-    async fn listen<R: Runtime>(
-        &self,
-        runtime: &R,
-        ips: &[IpAddr],
-    ) -> io::Result<Vec<(SocketAddr, R::Listener)>> {
-        let mut open = Vec::new();
-        let mut missing = None;
-        for ip in ips {
-            let at = SocketAddr::new(*ip, self.at.port);
-            match runtime.listen(at).await {
-                Ok(listener) => open.push((at, listener)),
-                // No IPv6 on this machine.
-                Err(error)
-                    if *ip == IpAddr::V6(Ipv6Addr::UNSPECIFIED)
-                        && error.kind() != io::ErrorKind::AddrInUse =>
-                {
-                    let at = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), self.at.port);
-                    open.push((at, runtime.listen(at).await?));
-                }
-                Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
-                    missing = Some(error);
-                }
-                Err(error) => return Err(error),
+/// Listens at each of these IP addresses that this machine has; at least at one.
+pub(super) async fn listen_on<R: Runtime>(
+    runtime: &R,
+    ips: &[IpAddr],
+    port: u16,
+) -> io::Result<Vec<(SocketAddr, R::Listener)>> {
+    let mut open = Vec::new();
+    let mut missing = None;
+    for ip in ips {
+        let at = SocketAddr::new(*ip, port);
+        match runtime.listen(at).await {
+            Ok(listener) => open.push((at, listener)),
+            // No IPv6 on this machine.
+            Err(error)
+                if *ip == IpAddr::V6(Ipv6Addr::UNSPECIFIED)
+                    && error.kind() != io::ErrorKind::AddrInUse =>
+            {
+                let at = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port);
+                open.push((at, runtime.listen(at).await?));
             }
+            Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
+                missing = Some(error);
+            }
+            Err(error) => return Err(error),
         }
-        match missing {
-            Some(error) if open.is_empty() => Err(error),
-            _ => Ok(open),
-        }
+    }
+    match missing {
+        Some(error) if open.is_empty() => Err(error),
+        _ => Ok(open),
+    }
+}
+
+/// The IP addresses of what our own line gives clients; of an address for all interfaces that of both families.
+pub(super) async fn client_ips(at: &HostPort) -> Result<Vec<IpAddr>, StartError> {
+    let all = at.host.parse().is_ok_and(|ip: IpAddr| ip.is_unspecified());
+    match all || at.host.is_empty() {
+        true => Ok(vec![Ipv6Addr::UNSPECIFIED.into()]),
+        false => own_ips(&at.host).await,
     }
 }
 

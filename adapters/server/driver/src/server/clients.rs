@@ -1,13 +1,18 @@
 //! Sets the ports for clients going.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use async_channel::bounded;
 use quorate_application::clients::Framing;
+use quorate_core::membership::Member;
 
 use crate::config::ServerConfig;
-use crate::drive::ClientLinks;
+use crate::disk::remembered;
+use crate::drive::{ClientLinks, Place};
 use crate::net::address_limit::AddressLimit;
 use crate::net::client_events::SharedByClients;
+use crate::net::client_listeners::ClientListeners;
 use crate::net::client_port::{BoundForClients, ClientPort};
 use crate::net::events::Shared;
 use crate::runtime::Runtime;
@@ -21,9 +26,10 @@ pub(super) fn serve<R: Runtime>(
     (acceptors, connections): (&TaskGroup<R>, &TaskGroup<R>),
     framing: impl Framing,
     bound: Vec<BoundForClients<R>>,
+    own: &Member,
+    snapshots: PathBuf,
 ) -> ClientLinks {
-    let (by_clients, news) =
-        SharedByClients::new(Arc::clone(shared), config.first_frame_timeout, wake(&shared.events));
+    let (by_clients, news) = SharedByClients::new(Arc::clone(shared), config, wake(&shared.events));
     let by_clients = Arc::new(by_clients);
     let (of_one, of_all) = (config.max_client_connections, config.max_connections);
     let port = ClientPort {
@@ -31,7 +37,13 @@ pub(super) fn serve<R: Runtime>(
         connections: connections.clone(),
         limit: Arc::new(AddressLimit::with_total(of_one, of_all)),
         framing,
+        keep_alive: config.client_keep_alive,
     };
-    port.serve_all(acceptors, bound);
-    ClientLinks::new(by_clients, news)
+    let listeners = ClientListeners::new(port, acceptors.clone(), bound);
+    let addrs = listeners.addrs();
+    let (moves, to) = bounded(1);
+    acceptors.spawn(listeners.follow(to));
+    let (remember, numbers) = bounded(1);
+    connections.spawn(remembered::keep(snapshots, numbers, connections.keep_alive()));
+    ClientLinks::new(by_clients, news, Place { addrs, line: own.client.clone(), moves }, remember)
 }

@@ -16,6 +16,8 @@ use crate::drive::Quit;
 use crate::error::ServerError;
 use crate::host::callers::Ask;
 use crate::inbox::Inbox;
+use crate::lock::locked;
+use crate::net::client_listeners::ClientAddrs;
 use crate::net::events::Shared;
 use crate::permits::Permits;
 use crate::runtime::Runtime;
@@ -35,11 +37,11 @@ impl<R: Runtime, A: Application> Server<R, A> {
         self.handle.shared.id
     }
 
-    /// Where it listens for clients, in the order of
+    /// Where it listens for clients now: where its own line in the membership says, else in the order of
     /// [`ServerConfig::client_addresses`](crate::ServerConfig::client_addresses), with the ports that the system has
     /// picked; nowhere without a service.
-    pub fn client_addrs(&self) -> &[SocketAddr] {
-        &self.handle.client_addrs
+    pub fn client_addrs(&self) -> Vec<SocketAddr> {
+        locked(&self.handle.client_addrs).clone()
     }
 
     /// How it is doing.
@@ -142,7 +144,7 @@ impl<R: Runtime, A: Application> fmt::Debug for Server<R, A> {
 pub(super) struct Handle<R, A> {
     pub(super) runtime: R,
     pub(super) shared: Arc<Shared>,
-    pub(super) client_addrs: Vec<SocketAddr>,
+    pub(super) client_addrs: ClientAddrs,
     pub(super) published: Arc<Published>,
     pub(super) quit: Sender<Quit>,
     pub(super) ended: Receiver<Infallible>,

@@ -1,6 +1,7 @@
 //! Opens a data directory, and finds out which membership binds this server.
 
 use quorate_application::Application;
+use quorate_application::clients::Clients;
 use quorate_core::config::{Config, Election};
 use quorate_core::membership::Membership;
 use quorate_core::zxid::Zxid;
@@ -10,7 +11,7 @@ use quorate_storage::snapshot::{Parts, SnapshotFile, SnapshotWriter, StagedSnaps
 use quorate_storage::{Found, Log, LogError, OpenOptions};
 
 use crate::config::{MembershipFiles, ServerConfig};
-use crate::disk::{Retain, write_state};
+use crate::disk::{Retain, remembered, write_state};
 use crate::error::StartError;
 use crate::host::restore::restore;
 use crate::threads::offload;
@@ -21,6 +22,8 @@ pub(super) struct Ready<A: Application> {
     pub(super) found: Found,
     pub(super) application: A,
     pub(super) staged: Option<(Zxid, A::Staged)>,
+    /// What the service has had kept.
+    pub(super) remembered: Option<i64>,
 }
 
 /// How to open the data directory.
@@ -72,9 +75,12 @@ pub(super) async fn open<A: Application>(
     let (data_dir, mut options) = (config.data_dir.clone(), open_options(config));
     let work = move || loop {
         let (mut log, mut found) = Log::open(&data_dir, options.clone())?;
+        let used = found.snapshot.is_some();
+        let remembered =
+            A::Clients::SERVES.then(|| remembered::read(&log.dirs().snapshots, used)).flatten();
         let Some(snapshot) = &found.snapshot else {
             log.begin_with(first_snapshot(&log, &application)?)?;
-            return Ok(Ready { log, found, application, staged: None });
+            return Ok(Ready { log, found, application, staged: None, remembered });
         };
         match restore::<A>(snapshot) {
             Ok(state) => {
@@ -85,7 +91,7 @@ pub(super) async fn open<A: Application>(
                     found.durable.changes.extend(held);
                 }
                 let staged = Some((snapshot.label, state));
-                return Ok(Ready { log, found, application, staged });
+                return Ok(Ready { log, found, application, staged, remembered });
             }
             // Perhaps the log leads to the end from an older one.
             Err(error) => {

@@ -126,7 +126,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
         kept.remember(own.clone(), config.core.membership.version());
         let bound = listen::bind(&runtime, &config, &own).await?;
         let bound_for_clients = match A::Clients::SERVES {
-            true => client_port::bind(&runtime, &config).await?,
+            true => client_port::bind(&runtime, &config, &own).await?,
             false => Vec::new(),
         };
         let opened = Opened { data, kept, bound, bound_for_clients, own };
@@ -177,13 +177,12 @@ fn assemble<R: Runtime, A: Application>(
     let shared = Arc::new(shared);
     let wires =
         Wires { runtime: runtime.clone(), shared, gate, events, quit, acceptors, links, client };
-    let client_addrs = opened.bound_for_clients.iter().map(|bound| bound.at).collect();
     let driver = driver(config, opened, wires, recorder)?;
     let outcome = Arc::new(OnceLock::new());
     let handle = Handle {
         runtime: runtime.clone(),
         shared: Arc::clone(&driver.shared),
-        client_addrs,
+        client_addrs: Arc::clone(&driver.clients.place.addrs),
         published: Arc::clone(&driver.published),
         quit: quit_sender,
         ended,
@@ -217,7 +216,7 @@ fn driver<R: Runtime, A: Application>(
     mut recorder: Option<Box<dyn Recorder>>,
 ) -> Result<Box<Driver<R, A>>, StartError> {
     let Opened { data, kept, bound, bound_for_clients, own } = opened;
-    let Ready { log, found: Found { durable, .. }, mut application, staged } = data;
+    let Ready { log, found: Found { durable, .. }, mut application, staged, remembered } = data;
     let Wires { runtime, shared, gate, events, quit, acceptors, links, client } = wires;
     let origin = runtime.now();
     if let Some(recorder) = &mut recorder {
@@ -233,10 +232,14 @@ fn driver<R: Runtime, A: Application>(
         id: config.core.id,
         tick: config.core.timing.tick,
         frame_bytes_max: config.core.limits.request_bytes,
+        remembered,
     };
     let service = application.clients(host);
     let framing = service.framing();
-    let clients = clients::serve(config, &shared, (&acceptors, &links), framing, bound_for_clients);
+    let groups = (&acceptors, &links);
+    let snapshots = disk.handle().dirs().snapshots.clone();
+    let clients =
+        clients::serve(config, &shared, groups, framing, bound_for_clients, &own, snapshots);
     let replica = Replica::new(ReplicaParts {
         application,
         clients: service,

@@ -32,9 +32,20 @@ impl fmt::Debug for AnyRuntime {
 
 /// A connection of any runtime.
 #[expect(unnameable_types, reason = "nobody names it")]
-pub trait Connection: AsyncRead + AsyncWrite + Unpin + Send {}
+pub trait Connection: AsyncRead + AsyncWrite + Unpin + Send {
+    fn as_any(&self) -> &dyn Any;
+    fn into_any(self: Box<Self>) -> Box<dyn Any>;
+}
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection for S {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection for S {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
 
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 type Stream = Box<dyn Connection>;
@@ -46,6 +57,8 @@ trait Erased: Send + Sync {
     fn listen(&self, at: SocketAddr) -> Boxed<'_, io::Result<Listener>>;
     fn accept<'a>(&'a self, on: &'a Listener) -> Boxed<'a, io::Result<(Stream, SocketAddr)>>;
     fn local_addr(&self, of: &Listener) -> io::Result<SocketAddr>;
+    fn relax(&self, stream: &Stream, keep_alive: bool);
+    fn reset(&self, stream: Stream);
     fn dial(&self, to: SocketAddr) -> Boxed<'_, io::Result<Stream>>;
     fn now(&self) -> Instant;
 }
@@ -74,6 +87,16 @@ impl<R: Runtime> Erased for R {
     fn local_addr(&self, of: &Listener) -> io::Result<SocketAddr> {
         let of = of.downcast_ref::<R::Listener>().expect("a listener of the same runtime");
         Runtime::local_addr(self, of)
+    }
+
+    fn relax(&self, stream: &Stream, keep_alive: bool) {
+        let stream = (**stream).as_any().downcast_ref::<R::Stream>();
+        Runtime::relax(self, stream.expect("a connection of the same runtime"), keep_alive);
+    }
+
+    fn reset(&self, stream: Stream) {
+        let stream = stream.into_any().downcast::<R::Stream>();
+        Runtime::reset(self, *stream.expect("a connection of the same runtime"));
     }
 
     fn dial(&self, to: SocketAddr) -> Boxed<'_, io::Result<Stream>> {
@@ -107,6 +130,14 @@ impl Runtime for AnyRuntime {
 
     fn local_addr(&self, of: &Listener) -> io::Result<SocketAddr> {
         self.0.local_addr(of)
+    }
+
+    fn relax(&self, stream: &Stream, keep_alive: bool) {
+        self.0.relax(stream, keep_alive);
+    }
+
+    fn reset(&self, stream: Stream) {
+        self.0.reset(stream);
     }
 
     fn dial(&self, to: SocketAddr) -> impl Future<Output = io::Result<Stream>> + Send {

@@ -1,112 +1,16 @@
 //! Clients of a service: what they ask over their connections, and what they cannot do to others.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::time::Duration;
 
-use bytes::{Buf, BufMut, BytesMut};
+use bytes::BytesMut;
 use futures_lite::io::{AsyncReadExt, AsyncWriteExt};
 use quorate_core::id::ServerId;
 
+use super::caller::{Caller, HERE, framed, running, serve_clients};
 use super::stage::polled;
 use super::{Echo, Ensemble, Stage};
-use crate::{Runtime, ServerConfig};
-
-type Servers<R> = Ensemble<R, Echo>;
-
-const HERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-
-fn serve_clients(config: &mut ServerConfig) {
-    config.client_addresses = vec![HERE];
-}
-
-/// Three servers, or one, with a port for clients each.
-async fn running<R: Runtime>(
-    stage: &Stage<R>,
-    servers: usize,
-    adjust: fn(&mut ServerConfig),
-) -> (Servers<R>, ServerId) {
-    let mut ensemble = Ensemble::new(stage, "127.0.0.1", [servers, 0], |_| Echo::default());
-    ensemble.adjust = adjust;
-    ensemble.start_all().await;
-    let (leader, _) = ensemble.agreed().await;
-    (ensemble, leader)
-}
-
-/// A client's connection.
-struct Caller<'s, R: Runtime> {
-    stage: &'s Stage<R>,
-    stream: R::Stream,
-}
-
-impl<'s, R: Runtime> Caller<'s, R> {
-    async fn to(stage: &'s Stage<R>, ensemble: &Servers<R>, id: ServerId) -> Self {
-        Self::try_to(stage, ensemble, id).await.expect("a connection")
-    }
-
-    /// None if it is reset before it is there.
-    async fn try_to(stage: &'s Stage<R>, ensemble: &Servers<R>, id: ServerId) -> Option<Self> {
-        let at = ensemble.server(id).client_addrs()[0];
-        let stream = stage.within("a connection", stage.runtime(0).dial(at)).await.ok()?;
-        Some(Self { stage, stream })
-    }
-
-    /// One that is served: a server is before its service has heard of it.
-    async fn served(stage: &'s Stage<R>, ensemble: &Servers<R>, id: ServerId) -> Self {
-        loop {
-            let Some(mut caller) = Self::try_to(stage, ensemble, id).await else { continue };
-            caller.ask(b"g").await;
-            if caller.try_answer().await.is_some() {
-                return caller;
-            }
-        }
-    }
-
-    async fn write(&mut self, bytes: &[u8]) {
-        // The server may have closed meanwhile.
-        drop(self.stage.within("write", self.stream.write_all(bytes)).await);
-    }
-
-    async fn ask(&mut self, question: &[u8]) {
-        self.write(&framed(question)).await;
-    }
-
-    async fn try_answer(&mut self) -> Option<Vec<u8>> {
-        let stream = &mut self.stream;
-        let answer = async {
-            let mut length = [0; 4];
-            stream.read_exact(&mut length).await.ok()?;
-            let mut answer = vec![0; u32::from_be_bytes(length) as usize];
-            stream.read_exact(&mut answer).await.ok()?;
-            Some(answer)
-        };
-        self.stage.within("an answer", answer).await
-    }
-
-    async fn answer(&mut self) -> Vec<u8> {
-        self.try_answer().await.expect("an answer")
-    }
-
-    /// The answer to this letter, if it is a number.
-    async fn number(&mut self, letter: u8) -> u64 {
-        let answer = self.answer().await;
-        let (said, mut number) = answer.split_first().unwrap();
-        assert_eq!(*said, letter, "in order");
-        number.get_u64()
-    }
-
-    async fn until_closed(&mut self, what: &str) {
-        // A reset, or the end.
-        let mut rest = Vec::new();
-        drop(self.stage.within(what, self.stream.read_to_end(&mut rest)).await);
-    }
-}
-
-fn framed(question: &[u8]) -> BytesMut {
-    let mut bytes = BytesMut::new();
-    bytes.put_u32(u32::try_from(question.len()).unwrap());
-    bytes.put_slice(question);
-    bytes
-}
+use crate::Runtime;
 
 pub async fn what_a_client_asks_a_follower_is_answered_in_order<R: Runtime>(stage: Stage<R>) {
     let (ensemble, leader) = running(&stage, 3, serve_clients).await;
@@ -281,7 +185,8 @@ pub async fn clients_of_one_address_have_a_share_of_the_connections<R: Runtime>(
     }
     let before = metrics().refused_clients;
     if let Some(mut another) = Caller::try_to(&stage, &ensemble, id).await {
-        another.until_closed("a connection too many").await;
+        let read = stage.within("a connection too many", another.stream.read(&mut [0])).await;
+        assert!(read.is_err(), "a reset, not the end");
     }
     assert_eq!(metrics().refused_clients, before + 1);
     for caller in &mut held {
@@ -331,4 +236,27 @@ pub async fn without_a_service_nothing_listens_for_clients<R: Runtime>(stage: St
     config.client_addresses = vec![taken.local_addr().unwrap()];
     let error = stage.within("a refusal", echoes.try_start(config)).await.unwrap_err();
     assert!(matches!(error, crate::StartError::BindClients { tries: 1, .. }), "{error}");
+}
+
+pub async fn what_a_service_has_kept_is_told_at_the_next_start_and_damage_stops_nothing<
+    R: Runtime,
+>(
+    stage: Stage<R>,
+) {
+    let (mut ensemble, id) = running(&stage, 1, serve_clients).await;
+    let file = ensemble.data_dir(id).join("version-2/quorate.remembered");
+    for (told, keep) in [(0, 7), (7, 8), (8, 9), (0, 10), (10, 11)] {
+        let mut caller = Caller::served(&stage, &ensemble, id).await;
+        for keep in [keep + 100, keep] {
+            caller.ask(&[b"k", &u64::to_be_bytes(keep)[..]].concat()).await;
+            assert_eq!(caller.number(b'k').await, told);
+        }
+        let server = ensemble.take(id);
+        stage.within("the end", server.shutdown()).await.unwrap();
+        if keep == 9 {
+            std::fs::write(&file, "damaged").unwrap();
+        }
+        ensemble.start(id).await;
+        ensemble.agreed().await;
+    }
 }

@@ -112,8 +112,8 @@ impl<R: Runtime> Runtime for Deaf<R> {
         self.inner.local_addr(&of.inner)
     }
 
-    fn relax(&self, stream: &R::Stream) {
-        self.inner.relax(stream);
+    fn relax(&self, stream: &R::Stream, keep_alive: bool) {
+        self.inner.relax(stream, keep_alive);
     }
 
     fn reset(&self, stream: R::Stream) {

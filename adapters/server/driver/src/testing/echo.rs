@@ -5,6 +5,7 @@
 //!   i32 length · the same letter · the answer       s  sync, then get           b  so many bytes
 //!                                                   h  hold: read nothing more of this client before a put
 //!                                                   t  at the next tick         v  ask the leader
+//!   k  keep a number; the one that was kept before
 //!                                                   w  when a learner tells of sessions     l  when a link is lost
 //! ```
 
@@ -44,7 +45,12 @@ impl Application for Echo {
     const PROTOCOL: i32 = App::PROTOCOL;
 
     fn clients(&mut self, host: Host) -> Answers {
-        Answers { id: host.id.0, frame_bytes_max: host.frame_bytes_max, ..Answers::default() }
+        Answers {
+            id: host.id.0,
+            frame_bytes_max: host.frame_bytes_max,
+            kept: host.remembered.unwrap_or(0),
+            ..Answers::default()
+        }
     }
 
     fn prepare(&mut self, request: &Request, origin: Origin, facts: &Facts) -> Prepared {
@@ -84,7 +90,7 @@ impl Application for Echo {
     }
 }
 
-/// A length, and as many bytes; a length that cannot be is no frame.
+/// A length, and as many bytes; a length that cannot be is no frame: twice as many as others may have can be.
 #[derive(Clone, Debug, Default)]
 pub struct Lengths {
     max: usize,
@@ -102,6 +108,11 @@ impl Framing for Lengths {
         bytes.advance(4);
         Some(Frame::Whole(bytes.split_to(length).freeze()))
     }
+
+    fn announced(&self, bytes: &[u8]) -> Option<usize> {
+        let length = u32::from_be_bytes(*bytes.first_chunk()?) as usize;
+        (1..=self.max).contains(&length).then_some(4 + length)
+    }
 }
 
 /// The clients of one server.
@@ -109,6 +120,7 @@ impl Framing for Lengths {
 pub struct Answers {
     id: i64,
     frame_bytes_max: usize,
+    kept: i64,
     serves: bool,
     leads: bool,
     clients: BTreeMap<ClientId, Client>,
@@ -163,6 +175,7 @@ impl Answers {
                     of.held = true;
                     out.push(Output::Pause(client));
                 }
+                b'k' => out.push(Output::Remember((&body[..]).get_i64())),
                 b't' => self.tick = Some(at + TICK),
                 b'v' if !self.leads => out.push(Output::Revalidate(body.clone())),
                 _ => {}
@@ -171,6 +184,7 @@ impl Answers {
                 b'g' => Some(Bytes::copy_from_slice(&count.to_be_bytes())),
                 b'b' => Some(vec![0; (&body[..]).get_u32() as usize].into()),
                 b'h' => Some(Bytes::new()),
+                b'k' => Some(Bytes::copy_from_slice(&self.kept.to_be_bytes())),
                 b'v' if self.leads => Some(body),
                 _ => None,
             };
@@ -212,7 +226,7 @@ impl Clients<Echo> for Answers {
     const SERVES: bool = true;
 
     fn framing(&self) -> Lengths {
-        Lengths { max: self.frame_bytes_max }
+        Lengths { max: 2 * self.frame_bytes_max }
     }
 
     fn step_into(&mut self, input: Input, application: &mut Echo, out: &mut Vec<Output>) {
@@ -241,6 +255,7 @@ impl Clients<Echo> for Answers {
                 }
                 vec![client]
             }
+            Event::Heard(_) => vec![],
             Event::Written { client, bytes } => {
                 self.clients.get_mut(&client).unwrap().unwritten -= bytes;
                 vec![client]

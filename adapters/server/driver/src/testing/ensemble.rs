@@ -13,14 +13,15 @@ use quorate_core::config::Config;
 use quorate_core::id::ServerId;
 use quorate_core::input::Plane;
 use quorate_core::membership::{Member, Membership, Role, ServerAddress};
+use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::recorder::Recorder;
 use tempfile::TempDir;
 
 use super::journal::{App, Journal};
 use super::stage::Stage;
 use crate::{
-    Application, Leader, Leaders, NoApplication, Replicated, Runtime, Server, ServerConfig,
-    StartError,
+    Application, Leader, Leaders, NoApplication, ReconfigureError, Replicated, Runtime, Server,
+    ServerConfig, StartError,
 };
 
 /// Ports that no process uses at the moment, and none will by chance: they lie below those that systems
@@ -209,6 +210,23 @@ impl<R: Runtime, A: Application> Ensemble<R, A> {
             }
         };
         self.stage.within("an agreement", agreement).await
+    }
+}
+
+/// Asks until it is known what became of it.
+pub(super) async fn insist<R: Runtime, A: Application>(
+    server: &Server<R, A>,
+    asked: Reconfiguration,
+) {
+    loop {
+        match server.reconfigure(&asked).await {
+            Ok(_) => return,
+            // The leader was changed by the one before.
+            Err(ReconfigureError::Propose(error)) if !error.may_have_happened() => {
+                let _ = server.sync().await;
+            }
+            Err(error) => panic!("{error}"),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use quorate_core::membership::{Member, Membership, ServerAddress};
 use quorate_core::reasons::Refusal;
 use quorate_core::reconfiguration::{Reconfiguration, Unchanged};
 
+use super::ensemble::insist;
 use super::journal::numbered;
 use super::{App, Ensemble, Stage, free_ports};
 use crate::{ProposeError, ReconfigureError, Runtime, Server, ServerConfig};
@@ -39,20 +40,6 @@ async fn voters<R: Runtime>(stage: &Stage<R>, ensemble: &Ensemble<R, App>, expec
             ensemble.running().all(|(_, server)| server.status().peer.voters == expected)
         })
         .await;
-}
-
-/// Asks until it is known what became of it.
-async fn insist<R: Runtime>(server: &Server<R, App>, asked: Reconfiguration) {
-    loop {
-        match server.reconfigure(&asked).await {
-            Ok(_) => return,
-            // The leader was changed by the one before.
-            Err(ReconfigureError::Propose(error)) if !error.may_have_happened() => {
-                let _ = server.sync().await;
-            }
-            Err(error) => panic!("{error}"),
-        }
-    }
 }
 
 /// Proposes so many, each until it is known what became of it.

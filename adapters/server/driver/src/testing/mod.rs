@@ -5,7 +5,8 @@
 //!                                          │  one #[test] for each scenario
 //!                                          ▼
 //!   sockets, elections, leadership, membership, replication, lengths, patience, syncing, outsiders, limits,
-//!   impostors, ports, clients, operators, cancelling, endings
+//!   impostors, ports, clients, client_limits,
+//!   client_ports, operators, cancelling, endings
 //!                                          │  play on a Stage, with an Ensemble
 //!                                          ▼
 //!   the runtime, and servers on it
@@ -26,7 +27,10 @@
 )]
 
 mod any;
+mod caller;
 pub mod cancelling;
+pub mod client_limits;
+pub mod client_ports;
 pub mod clients;
 mod deaf;
 mod echo;
@@ -171,6 +175,18 @@ macro_rules! suite {
                 clients_of_one_address_have_a_share_of_the_connections,
                 what_services_tell_each_other_arrives,
                 without_a_service_nothing_listens_for_clients,
+                what_a_service_has_kept_is_told_at_the_next_start_and_damage_stops_nothing,
+            }
+            client_limits: {
+                long_frames_are_sent_in_turns_and_whoever_waits_is_not_closed,
+                all_clients_have_a_limit_together_and_who_is_too_many_is_reset,
+                any_number_of_clients_may_come_where_no_limit_is_set,
+                silent_clients_are_probed_only_where_that_is_wanted,
+            }
+            client_ports: {
+                the_port_for_clients_moves_with_the_membership_and_connections_stay,
+                an_address_for_clients_that_cannot_be_had_is_tried_again_and_costs_nothing,
+                a_port_for_clients_moves_from_one_interface_to_all,
             }
             operators: {
                 a_port_in_use_is_named,

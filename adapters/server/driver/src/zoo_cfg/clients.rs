@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::zoo_cfg::entries::Entries;
+use crate::zoo_cfg::entries::{Entries, MAX};
 use crate::zoo_cfg::findings::ConfigError;
 
 /// The settings of the service for clients.
@@ -24,8 +24,28 @@ pub struct ClientSettings {
     pub skip_acl: bool,
     /// Whether there are containers and TTL nodes (`extendedTypesEnabled`, false). Containers work either way.
     pub extended_types: bool,
+    /// Whether a server refuses by its own tree what it can, ahead of what it has not answered yet (`enableEagerACLCheck`,
+    /// false).
+    pub eager_acl: bool,
+    /// By what names and passwords become digests (`DigestAuthenticationProvider.digestAlg`, SHA1): SHA1, SHA-256, SHA-384 or
+    /// SHA-512.
+    pub digest_algorithm: String,
+    /// Whether transactions carry the digest of the tree (`digest.enabled`, true).
+    pub tree_digests: bool,
+    /// Whether silent connections of clients are probed (`clientTcpKeepAlive`, false).
+    pub keep_alive: bool,
+    /// How many requests may be under way before others wait (`request_throttle_max_requests`, 0 for any number).
+    pub throttled_requests_max: Option<usize>,
+    /// Whether a request that has waited for longer than its session may be silent is dropped with its connection
+    /// (`request_throttle_drop_stale`, true, and `request_stale_latency_check`, false: both). What clients have asked for
+    /// that are gone is dropped either way.
+    pub drop_stale: bool,
     /// How often a leader looks for containers and TTL nodes that are due (`znode.container.checkIntervalMs`, 60 s).
     pub container_interval: Duration,
+    /// How many of them it deletes in a minute, at most (`znode.container.maxPerMinute`, 10,000).
+    pub containers_per_minute: u32,
+    /// After how long a container is due that never had a child (`znode.container.maxNeverUsedIntervalMs`, never).
+    pub container_unused_max: Option<Duration>,
 }
 
 impl ClientSettings {
@@ -42,9 +62,23 @@ impl ClientSettings {
                 .map(|entry| entry.value),
             skip_acl: entries.yes("skipACL")?,
             extended_types: entries.boolean("extendedTypesEnabled", false)?,
+            eager_acl: entries.boolean("enableEagerACLCheck", false)?,
+            keep_alive: entries.boolean("clientTcpKeepAlive", false)?,
+            throttled_requests_max: entries
+                .count_or_none("request_throttle_max_requests", 0)
+                .map(|max| Some(max).filter(|max| *max > 0))?,
+            drop_stale: drops_stale(entries)?,
+            digest_algorithm: digest_algorithm(entries)?,
+            tree_digests: entries.boolean("digest.enabled", true)?,
             container_interval: entries
                 .millis("znode.container.checkIntervalMs", 1)?
                 .unwrap_or(Duration::from_secs(60)),
+            containers_per_minute: entries
+                .number("znode.container.maxPerMinute", 1, MAX)?
+                .unwrap_or(10_000),
+            container_unused_max: entries
+                .millis("znode.container.maxNeverUsedIntervalMs", 0)?
+                .filter(|max| !max.is_zero()),
         };
         let min = settings.session_timeout_min.unwrap_or(tick * 2);
         let max = settings.session_timeout_max.unwrap_or(tick * 20);
@@ -59,3 +93,27 @@ impl ClientSettings {
         }
     }
 }
+
+/// Whether requests that have waited for too long are dropped. What belongs to it and has no effect is said.
+fn drops_stale(entries: &mut Entries<'_>) -> Result<bool, ConfigError> {
+    for key in
+        ["request_throttle_stall_time", "request_stale_connection_check", "throttled_op_wait_time"]
+    {
+        entries.without_effect(key);
+    }
+    entries.millis("request_throttle_stall_time", 0)?;
+    entries.boolean("request_stale_connection_check", true)?;
+    entries.millis("throttled_op_wait_time", 0)?;
+    let drop = entries.boolean("request_throttle_drop_stale", true)?;
+    Ok(entries.boolean("request_stale_latency_check", false)? && drop)
+}
+
+fn digest_algorithm(entries: &mut Entries<'_>) -> Result<String, ConfigError> {
+    match entries.take("DigestAuthenticationProvider.digestAlg") {
+        None => Ok("SHA1".to_owned()),
+        Some(entry) if ALGORITHMS.contains(&entry.value.as_str()) => Ok(entry.value),
+        Some(entry) => Err(entry.value_error(ALGORITHMS.join(", "))),
+    }
+}
+
+const ALGORITHMS: [&str; 4] = ["SHA1", "SHA-256", "SHA-384", "SHA-512"];

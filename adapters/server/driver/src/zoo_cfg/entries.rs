@@ -17,6 +17,7 @@ use quorate_core::id::ServerId;
 use quorate_core::properties::Line;
 
 use crate::zoo_cfg::findings::{Caution, ConfigError, Place, Setting, Warning};
+use crate::zoo_cfg::flags::{JvmFlags, Rank};
 use crate::zoo_cfg::foreign::{NOT_SUPPORTED, When, not_used, why_not_used};
 
 /// The lines that are not the membership's. Asking for a key takes its line away; those left at
@@ -43,6 +44,33 @@ impl<'a> Entries<'a> {
         if let Some(before) = self.entries.insert(name.to_owned(), setting.clone()) {
             let Setting { at, key, value } = setting;
             self.warn(at, Caution::Repeated { key, value, first: before.at.line });
+        }
+    }
+
+    /// Adds flags of the JVM, behind all lines of the file.
+    pub(super) fn add_flags(&mut self, flags: &JvmFlags) {
+        for (name, rank, setting) in flags.settings() {
+            let Setting { at, key, value } = setting.clone();
+            match (rank, self.entries.get(name)) {
+                (Rank::NotAFlag, _) => {
+                    self.warn(at, Caution::NotUsed { key, value, why: FILE_ALONE });
+                    continue;
+                }
+                (Rank::BehindFile, Some(_)) => continue,
+                (Rank::BeforeFile, Some(before)) => {
+                    let first = before.at.line;
+                    self.warn(at, Caution::Repeated { key, value, first });
+                }
+                (Rank::BeforeFile | Rank::BehindFile, None) => {}
+            }
+            self.entries.insert(name.to_owned(), setting.clone());
+        }
+    }
+
+    /// A key that is understood, and of which the service has no part yet.
+    pub(super) fn without_effect(&mut self, key: &'static str) {
+        if let Some(Setting { at, key, value }) = self.peek(key) {
+            self.warn(at, Caution::NotUsed { key, value, why: NOT_YET });
         }
     }
 
@@ -261,20 +289,20 @@ impl<'a> Entries<'a> {
         words.filter(|word| !word.is_empty()).collect()
     }
 
-    /// `clientPort` and `clientPortAddress`; port 0 is none.
+    /// `clientPort` and `clientPortAddress`; port 0 is one that the system picks.
     pub(super) fn client_address(&mut self) -> Result<Option<HostPort>, ConfigError> {
-        let port = self.number("clientPort", 0, u16::MAX.into())?.unwrap_or(0);
-        let port = u16::try_from(port).unwrap_or(0);
+        let port = self.number("clientPort", 0, u16::MAX.into())?;
+        let port = port.and_then(|port| u16::try_from(port).ok());
         let address = self.take("clientPortAddress");
         match (port, address) {
-            (0, None) => Ok(None),
-            (0, Some(_)) => Err(ConfigError::Missing {
+            (None, None) => Ok(None),
+            (None, Some(_)) => Err(ConfigError::Missing {
                 file: self.file.to_owned(),
                 key: "clientPort",
                 why: "clientPortAddress is set",
             }),
-            (port, None) => Ok(Some(HostPort { host: "0.0.0.0".to_owned(), port })),
-            (port, Some(entry)) => {
+            (Some(port), None) => Ok(Some(HostPort { host: "0.0.0.0".to_owned(), port })),
+            (Some(port), Some(entry)) => {
                 let host = entry.value.trim_start_matches('[').trim_end_matches(']').to_owned();
                 if host.is_empty() || host.contains(char::is_whitespace) {
                     return Err(entry.value_error("a host".to_owned()));
@@ -380,6 +408,9 @@ const LIKENESS_MIN: f64 = 0.7;
 
 /// The largest number, as in Java.
 pub(super) const MAX: u32 = i32::MAX as u32;
+
+const FILE_ALONE: &str = "ZooKeeper reads it from its file alone, and so do we";
+const NOT_YET: &str = "the service for clients has no such part";
 
 /// `jute.maxbuffer` where nothing is said.
 const BUFFER: usize = 0xf_ffff;

@@ -58,7 +58,7 @@ impl Setting {
 
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}={}", self.at, self.key, self.value)
+        write!(f, "{}: {}={}", self.at, self.key, shown(&self.key, &self.value))
     }
 }
 
@@ -155,18 +155,22 @@ impl fmt::Display for Caution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownKey { key, value, nearest: None } => {
-                write!(f, "{key}={value}: unknown key, it has no effect")
+                write!(f, "{key}={}: unknown key, it has no effect", shown(key, value))
             }
             Self::UnknownKey { key, value, nearest: Some(nearest) } => {
+                let value = shown(key, value);
                 write!(f, "{key}={value}: unknown key, it has no effect; did you mean {nearest}?")
             }
             Self::NotUsed { key, value, why } => {
+                let value = shown(key, value);
                 write!(f, "{key}={value}: a key of ZooKeeper that has no effect here: {why}")
             }
             Self::Misspelt { key, value, instead } => {
+                let value = shown(key, value);
                 write!(f, "{key}={value}: there is no such key, it has no effect; {instead}")
             }
             Self::Repeated { key, value, first } => {
+                let value = shown(key, value);
                 write!(f, "{key}={value}: set on line {first} already; this value counts")
             }
             Self::KeepAliveStays => f.write_str(
@@ -194,6 +198,15 @@ impl fmt::Display for Caution {
         }
     }
 }
+
+/// A value, unless it is a secret: warnings and refusals stand in logs.
+fn shown<'a>(key: &str, value: &'a str) -> &'a str {
+    let name = key.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+    if SECRET.iter().any(|part| name.contains(part)) { "***" } else { value }
+}
+
+/// Parts of the names of keys whose values are secrets, in lower case; those of the superuser, also misspelt.
+const SECRET: [&str; 5] = ["passw", "super", "secret", "credential", "token"];
 
 /// Why the configuration files cannot be used.
 #[derive(Debug, Error)]

@@ -61,13 +61,17 @@ pub(super) fn not_used() -> impl Iterator<Item = &'static str> {
 }
 
 /// Keys of ZooKeeper that have no effect here, by the reason. What ends in `*` is a beginning.
-const NOT_USED: [(&str, &[&str]); 11] = [
+const NOT_USED: [(&str, &[&str]); 12] = [
     (
         "a leader gives up at once for a voter that it needs and that looks for a leader again",
         &["leader.maxTimeToWaitForEpoch"],
     ),
     ("whatever is acknowledged was synced", &["forceSync", "syncEnabled", "observer.syncEnabled"]),
     ("there is no admin server", &["admin.*"]),
+    (
+        "--log and RUST_LOG say what is logged",
+        &["console.threshold", "log.*", "root.logger", "tracelog.*"],
+    ),
     ("there is no audit log", &["audit.*"]),
     ("there is no metrics provider; mntr has the figures", &["metricsProvider.*"]),
     ("the longest packet is that of ZooKeeper's defaults", &["jute.*"]),
@@ -83,9 +87,7 @@ const NOT_USED: [(&str, &[&str]); 11] = [
             "closeSessionTxn.enabled",
             "commitProcessor.*",
             "connection*",
-            "DigestAuthenticationProvider.digestAlg",
             "DigestAuthenticationProvider.enabled",
-            "enableEagerACLCheck",
             "enforce.auth.*",
             "ensembleAuthName",
             "intBufferStartingSizeBytes",
@@ -101,9 +103,8 @@ const NOT_USED: [(&str, &[&str]); 11] = [
             "nio*",
             "outstandingHandshake.limit",
             "requestStale*",
-            "request_stale*",
             "requestThrottle*",
-            "request_throttle*",
+            "request_throttler*",
             "requireClientAuthScheme*",
             "requireKerberosConfig",
             "SASLAuthenticationProvider.*",
@@ -114,11 +115,8 @@ const NOT_USED: [(&str, &[&str]); 11] = [
             "sessionRequireClientSASLAuth",
             "superUser",
             "throttledOpWaitTime",
-            "throttled_op_wait_time",
             "watch*",
             "X509AuthenticationProvider.*",
-            "znode.container.maxNeverUsedIntervalMs",
-            "znode.container.maxPerMinute",
         ],
     ),
     (
@@ -126,7 +124,6 @@ const NOT_USED: [(&str, &[&str]); 11] = [
         &[
             "bitHashCacheSize",
             "datadir.autocreate",
-            "digest.enabled",
             "emulate353TTLNodes",
             "flushDelay",
             "follower.nodelay",

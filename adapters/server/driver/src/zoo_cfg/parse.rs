@@ -12,6 +12,7 @@ use crate::zoo_cfg::ZooCfg;
 use crate::zoo_cfg::clients::ClientSettings;
 use crate::zoo_cfg::entries::{Entries, MAX};
 use crate::zoo_cfg::findings::{Caution, ConfigError, Place};
+use crate::zoo_cfg::flags::JvmFlags;
 use crate::zoo_cfg::members::{MemberLines, without_mark};
 
 impl ZooCfg {
@@ -25,6 +26,20 @@ impl ZooCfg {
         text: &str,
         read_file: impl Fn(&Path) -> io::Result<String>,
     ) -> Result<Self, ConfigError> {
+        Self::parse_with(path, text, &JvmFlags::default(), read_file)
+    }
+
+    /// The same with flags of the JVM that ZooKeeper would run in.
+    ///
+    /// # Errors
+    ///
+    /// As [`ZooCfg::parse`]; for what a flag says, the variable stands in place of the file.
+    pub fn parse_with(
+        path: impl AsRef<Path>,
+        text: &str,
+        flags: &JvmFlags,
+        read_file: impl Fn(&Path) -> io::Result<String>,
+    ) -> Result<Self, ConfigError> {
         let file = path.as_ref();
         let mut entries = Entries::new(file);
         let mut members = MemberLines::new(file);
@@ -35,6 +50,7 @@ impl ZooCfg {
                 entries.add(line);
             }
         }
+        entries.add_flags(flags);
         entries.refuse_misspellings()?;
         entries.refuse_unsupported()?;
         let ensemble = Ensemble::read(&mut entries, members, &read_file)?;
@@ -129,7 +145,8 @@ impl ZooCfg {
             }
         }
         if let (Some(line), Some(key)) = (&own.client, &self.client_address) {
-            let same = line.port == key.port && (key.is_wildcard() || line.host == key.host);
+            let port = key.port == 0 || line.port == key.port;
+            let same = port && (key.is_wildcard() || line.host == key.host);
             if !same {
                 let (id, line, key) = (own.id, line.clone().into(), key.clone().into());
                 return Err(ConfigError::TwoClientAddresses {

@@ -101,6 +101,17 @@ impl Framing {
         Ok(Some(Frame::Frame(buf.split_to(length).freeze())))
     }
 
+    /// How many bytes the frame at the front of `buf` has, its length among them; none if that depends on what has not yet
+    /// come, or if it cannot be.
+    pub fn announced(&self, buf: &[u8]) -> Option<usize> {
+        if self.awaited == Awaited::Nothing {
+            return None;
+        }
+        let head = buf.first_chunk::<LENGTH>().copied()?;
+        let length = self.length(i32::from_be_bytes(head), buf).ok()??;
+        Some(LENGTH + length)
+    }
+
     /// The length of the frame at the front of `buf`; none if it depends on what has not yet come.
     fn length(&self, announced: i32, buf: &[u8]) -> Result<Option<usize>, Garbled> {
         let refused = |max| Garbled::Length { length: announced, max };

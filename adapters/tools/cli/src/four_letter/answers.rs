@@ -1,5 +1,6 @@
 //! What is told of the server beneath the service, from its status.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use quorate_service::{Beneath, ZooKeeper};
@@ -7,7 +8,7 @@ use quorate_tokio::core::vote::ServerState;
 use quorate_tokio::zoo_cfg::ZooCfg;
 use quorate_tokio::{Changes, Server, Status as ServerStatus};
 
-use super::text::{List, Spread, configuration, peer_state, sync_progress};
+use super::text::{List, Spread, configuration, peer_state, sizes, sync_progress};
 
 /// Tells what the service does not know: the server that it asks, and how long elections took.
 #[derive(Debug)]
@@ -121,7 +122,12 @@ impl Responder {
 
 impl Beneath for Responder {
     fn configuration(&self) -> String {
-        configuration(&self.cfg)
+        let ports = self.server.get().map(Server::client_addrs).unwrap_or_default();
+        configuration(&self.cfg, ports.first().map(SocketAddr::port))
+    }
+
+    fn directories(&self) -> String {
+        sizes(&self.cfg)
     }
 
     fn figures(&self) -> String {

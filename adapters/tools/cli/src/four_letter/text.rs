@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Write as _};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quorate_tokio::core::membership::Role;
@@ -11,13 +11,12 @@ use quorate_tokio::core::status::{Phase, Status};
 use quorate_tokio::core::vote::ServerState;
 use quorate_tokio::zoo_cfg::ZooCfg;
 
-/// `conf`.
-pub(super) fn configuration(cfg: &ZooCfg) -> String {
-    let data = cfg.data_dir.join("version-2");
-    let log = cfg.data_log_dir.as_ref().map_or_else(|| data.clone(), |dir| dir.join("version-2"));
+/// `conf`; `client_port` is where the server listens for clients now.
+pub(super) fn configuration(cfg: &ZooCfg, client_port: Option<u16>) -> String {
+    let [data, log] = directories(cfg);
     let own = cfg.own();
     let mut text = String::new();
-    let client_port = cfg.client_address.as_ref().map_or(-1, |client| i32::from(client.port));
+    let client_port = client_port.map_or(-1, i32::from);
     line(&mut text, format_args!("clientPort={client_port}"));
     let secure = own.secure_client.as_ref().map_or(-1, |client| i32::from(client.port));
     line(&mut text, format_args!("secureClientPort={secure}"));
@@ -43,6 +42,19 @@ pub(super) fn configuration(cfg: &ZooCfg) -> String {
     // The answer ends without a newline, as ZooKeeper's does.
     let _ = write!(text, "{}", cfg.membership);
     text
+}
+
+/// `dirs`.
+pub(super) fn sizes(cfg: &ZooCfg) -> String {
+    let [data, log] = directories(cfg).map(|dir| size(&dir));
+    format!("datadir_size: {data}\nlogdir_size: {log}\n")
+}
+
+/// That of the snapshots, and that of the logs.
+fn directories(cfg: &ZooCfg) -> [PathBuf; 2] {
+    let data = cfg.data_dir.join("version-2");
+    let log = cfg.data_log_dir.as_ref().map_or_else(|| data.clone(), |dir| dir.join("version-2"));
+    [data, log]
 }
 
 /// The sizes of all files in a directory.

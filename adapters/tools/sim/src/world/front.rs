@@ -70,7 +70,8 @@ impl Front {
     /// That of a server that starts.
     pub(super) fn new(id: ServerId, tick: std::time::Duration) -> Self {
         let mut zookeeper = ZooKeeper::with(Options::default());
-        let service = zookeeper.clients(Host { id, tick, frame_bytes_max: 0xf_ffff });
+        let service =
+            zookeeper.clients(Host { id, tick, frame_bytes_max: 0xf_ffff, remembered: None });
         Self {
             zookeeper,
             service,
@@ -391,6 +392,8 @@ impl World {
                     self.checker.ledger.on_read(id, read, u8::MAX);
                     quorate_core::input::Event::Read(read)
                 }
+                // Its clocks are never set back.
+                Wants::Remember(_) => continue,
                 Wants::Touch(sessions) => quorate_core::input::Event::Touch(sessions),
                 Wants::Revalidate(body) => quorate_core::input::Event::Revalidate(body),
                 Wants::Revalidated { to, body } => {

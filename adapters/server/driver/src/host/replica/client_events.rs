@@ -8,14 +8,20 @@ use quorate_core::time::Instant;
 use crate::host::reads::Reader;
 use crate::host::replica::{Replica, ReplicaOutput};
 use crate::host::worker::Order;
-use crate::permits::Permit;
+use crate::turns::Held;
 
 impl<A: Application> Replica<A> {
-    /// Tells the service, in order with everything else. The permit is given back when it has heard.
-    pub(crate) fn tell_service(&mut self, event: clients::Event, permit: Option<Permit>) {
+    /// Tells the service, in order with everything else.
+    pub(crate) fn tell_service(&mut self, event: clients::Event) {
+        self.tell_service_holding(event, Held::default());
+    }
+
+    /// The same; what the event holds is given back when it has heard.
+    pub(crate) fn tell_service_holding(&mut self, event: clients::Event, held: Held) {
         if A::Clients::SERVES {
+            self.words.told(&event);
             self.told_service += 1;
-            self.orders.push_back(Order::Client(event, permit));
+            self.orders.push_back(Order::Client(event, held));
         }
     }
 
@@ -31,9 +37,10 @@ impl<A: Application> Replica<A> {
 
     /// Lets the service step, if it is time.
     pub(crate) fn tick(&mut self, now: Instant) {
+        self.words.now = now;
         if self.deadline().is_some_and(|due| due <= now) {
             self.ticks = true;
-            self.tell_service(clients::Event::Tick, None);
+            self.tell_service(clients::Event::Tick);
         }
     }
 
@@ -48,7 +55,8 @@ impl<A: Application> Replica<A> {
             output @ (clients::Output::Send { .. }
             | clients::Output::Close { .. }
             | clients::Output::Pause(_)
-            | clients::Output::Resume(_)) => return then.clients.push(output),
+            | clients::Output::Resume(_)
+            | clients::Output::Remember(_)) => return then.clients.push(output),
         });
     }
 }
