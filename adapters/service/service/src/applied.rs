@@ -111,24 +111,29 @@ impl Service {
     /// Tells of what has happened those that watch it.
     fn fire(&mut self, step: &mut Step<'_>, outcome: &Outcome) {
         match outcome {
-            Outcome::Created { path, .. } => {
-                self.tell_of_node(step, CREATED, path, None);
-                self.tell_parent(step, path);
-            }
-            Outcome::Deleted(Gone { path, acl }) => {
-                self.tell_of_node(step, DELETED, path, Some(acl.as_ref()));
-                self.tell_parent(step, path);
-            }
-            Outcome::DataSet { path, .. } => self.tell_of_node(step, DATA_CHANGED, path, None),
-            Outcome::SessionClosed { deleted } => {
-                for Gone { path, acl } in deleted {
-                    self.tell_of_node(step, DELETED, path, Some(acl.as_ref()));
-                    self.tell_parent(step, path);
+            Outcome::Multi(outcomes) if outcome.error().is_none() => {
+                for (at, outcome) in outcomes.iter().enumerate() {
+                    self.fire_one(step, outcome, &outcomes[at + 1..]);
                 }
             }
-            Outcome::Multi(outcomes) if outcome.error().is_none() => {
-                for outcome in outcomes {
-                    self.fire(step, outcome);
+            alone => self.fire_one(step, alone, &[]),
+        }
+    }
+
+    /// `later`: what the same transaction has done behind it.
+    fn fire_one(&mut self, step: &mut Step<'_>, outcome: &Outcome, later: &[Outcome]) {
+        match outcome {
+            Outcome::Created { path, .. } => {
+                self.tell_of_node(step, CREATED, path, later_gone(path, later));
+                self.tell_parent(step, path, later);
+            }
+            Outcome::Deleted(gone) => self.tell_of_deletion(step, gone, later),
+            Outcome::DataSet { path, .. } => {
+                self.tell_of_node(step, DATA_CHANGED, path, later_gone(path, later));
+            }
+            Outcome::SessionClosed { deleted } => {
+                for gone in deleted {
+                    self.tell_of_deletion(step, gone, later);
                 }
             }
             Outcome::Multi(_)
@@ -137,6 +142,11 @@ impl Service {
             | Outcome::SessionOpened { .. }
             | Outcome::Failed(_) => {}
         }
+    }
+
+    fn tell_of_deletion(&mut self, step: &mut Step<'_>, gone: &Gone, later: &[Outcome]) {
+        self.tell_of_node(step, DELETED, &gone.path, Some(gone.acl.as_ref()));
+        self.tell_parent(step, &gone.path, later);
     }
 
     /// `gone`: the last access list of a node that is not there any more.
@@ -157,12 +167,12 @@ impl Service {
         self.tell(step, kind, path, &hear, gone);
     }
 
-    fn tell_parent(&mut self, step: &mut Step<'_>, path: &str) {
+    fn tell_parent(&mut self, step: &mut Step<'_>, path: &str, later: &[Outcome]) {
         let Some((parent, _)) = path.rsplit_once('/') else { return };
         let parent = if parent.is_empty() { "/" } else { parent };
         let mut hear = Vec::new();
         self.watches.children(parent, &mut hear);
-        self.tell(step, CHILDREN_CHANGED, parent, &hear, None);
+        self.tell(step, CHILDREN_CHANGED, parent, &hear, later_gone(parent, later));
     }
 
     /// One encoding for all; those that may not read the node hear nothing, and their watch is used up all the same.
@@ -181,15 +191,8 @@ impl Service {
         for client in hear {
             let Some(connection) = self.clients.get(client) else { continue };
             let identities = &connection.identities;
-            let may = match gone {
-                Some(acl) => self.may_read(acl, identities),
-                None => {
-                    let node = step.state.tree().get(path);
-                    // A later element of the same multi has deleted it.
-                    node.is_none_or(|node| self.may_read(node.acl(), identities))
-                }
-            };
-            if may {
+            let present = || step.state.tree().get(path).and_then(|node| node.acl());
+            if self.may_read(gone.unwrap_or_else(present), identities) {
                 self.send(step.out, *client, event.clone());
             }
         }
@@ -198,6 +201,23 @@ impl Service {
     fn may_read(&self, acl: Option<&Acls>, identities: &[quorate_core::message::Identity]) -> bool {
         self.options.skip_acl || access::permitted(acl, READ, Some(identities))
     }
+}
+
+/// The access list with which a node is deleted by what comes later in its transaction, if it is: until then it has had
+/// that list, and the tree does not tell any more.
+fn later_gone<'a>(path: &str, later: &'a [Outcome]) -> Option<Option<&'a Acls>> {
+    later.iter().find_map(|outcome| match outcome {
+        Outcome::Deleted(gone) if gone.path == path => Some(gone.acl.as_ref()),
+        Outcome::Deleted(_)
+        | Outcome::Created { .. }
+        | Outcome::DataSet { .. }
+        | Outcome::AclSet { .. }
+        | Outcome::Checked { .. }
+        | Outcome::SessionOpened { .. }
+        | Outcome::SessionClosed { .. }
+        | Outcome::Multi(_)
+        | Outcome::Failed(_) => None,
+    })
 }
 
 /// Why a request failed as a whole. A multi that failed says so for each of its elements.
