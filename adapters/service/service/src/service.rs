@@ -66,6 +66,8 @@ pub(crate) struct Leading {
     pub(crate) alone: bool,
     /// When to look for containers that are due.
     pub(crate) containers_at: Instant,
+    /// When that was done last, by the monotonic clock and by the wall's.
+    pub(crate) looked: (Instant, i64),
 }
 
 /// A request on its way to the leader and back.

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use bytes::BytesMut;
 use quorate_application::clients::{
@@ -146,7 +147,8 @@ impl Service {
         for session in orphans {
             step.out.push(Output::Submit(close_of(session)));
         }
-        self.role = Role::Leader(Box::new(Leading { tracker, alone, containers_at }));
+        let looked = (step.at, step.wall_ms);
+        self.role = Role::Leader(Box::new(Leading { tracker, alone, containers_at, looked }));
     }
 
     /// It serves no longer: every client finds another server, or this one again. What is under way may come to pass.
@@ -173,11 +175,22 @@ impl Service {
         leading.tracker.stepped(at);
         if leading.containers_at <= at {
             leading.containers_at = at + interval;
-            for path in step.state.tree().due(step.wall_ms) {
+            let now_ms = confirmed(&mut leading.looked, at, step.wall_ms, interval);
+            for path in step.state.tree().due(now_ms) {
                 step.out.push(Output::Submit(delete_container(path)));
             }
         }
     }
+}
+
+/// The wall clock, as far as two looks confirm it. One that was set forward since the last look makes nothing due: it may
+/// be set back before the next.
+fn confirmed(looked: &mut (Instant, i64), at: Instant, wall_ms: i64, interval: Duration) -> i64 {
+    let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    let (last, last_ms) = core::mem::replace(looked, (at, wall_ms));
+    let expected = last_ms.saturating_add(millis(at.since(last)));
+    let jumped = wall_ms > expected.saturating_add(millis(interval));
+    if jumped { expected } else { wall_ms }
 }
 
 fn is_observer(membership: &Membership, id: ServerId) -> bool {
