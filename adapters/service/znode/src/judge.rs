@@ -174,7 +174,8 @@ impl Judge<'_> {
             return Err(NOT_EMPTY);
         }
         let due = match node.owner {
-            Owner::Container => true,
+            // Another of its name may have taken the place of the one that was found empty.
+            Owner::Container => node.cversion > 0,
             Owner::Ttl(ttl) => self.facts.now_ms.saturating_sub(node.mtime) > ttl,
             Owner::None | Owner::Session(_) => false,
         };

@@ -42,6 +42,8 @@ fn what_no_server_should_be_told_is_refused() {
     // The leader's own look at containers is believed, another server's is not.
     let mut leader = Leader::new();
     leader.ask(&create_container("/c")).unwrap();
+    leader.ask(&create("/c/x", 0)).unwrap();
+    leader.ask(&delete("/c/x", -1)).unwrap();
     assert_eq!(leader.ask_by(learner(1), &delete_container("/c")), Err(-6));
     assert_eq!(leader.ask(&delete_container("/c")).as_deref(), Ok("/c"));
     assert_eq!(leader.under_way.last().unwrap().header.kind, kind::DELETE_CONTAINER);
