@@ -10,6 +10,7 @@
 //! snapshot, or telling the core how far it is applied.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use quorate_application::clients::{
@@ -22,15 +23,19 @@ use quorate_core::output::Output;
 use quorate_core::time::Instant;
 use quorate_core::txn::{Draft, Txn, TxnHeader};
 use quorate_core::zxid::{Epoch, Zxid};
-use quorate_service::wire::op;
+use quorate_service::wire::{AUTH_XID, NOTIFICATION_XID, op};
 use quorate_service::{ClientFraming, Options, Service, ZooKeeper};
+use quorate_znode::stat::Owner;
 
+use crate::clients::{Crowd, UNWRITTEN_MAX};
 use crate::network::up_to;
 use crate::rule::{Rule, Violation, broken};
 use crate::world::{What, World};
 
 /// When the simulated world began, in milliseconds since 1970.
 const BEGINNING_MS: i64 = 1_700_000_000_000;
+/// How many ticks a leader waits between two looks at what is due.
+pub(super) const LOOKS_EVERY: u32 = 3;
 
 /// What is to be done, in order.
 #[derive(Debug)]
@@ -58,6 +63,10 @@ pub(super) struct Front {
     held: BTreeMap<ClientId, Vec<Frame>>,
     /// Whom an answer to a read is for.
     reads: BTreeMap<ReadId, SyncId>,
+    /// How far the wall clock is ahead of the monotonic one, in milliseconds.
+    wall: i64,
+    /// When the wall clock was last set forward by more than leaders wait between two looks at what is due, and by how much.
+    set_forward: Option<(Instant, i64)>,
     /// When the service stepped last.
     stepped: Instant,
     /// When there is something to do, if that is entered.
@@ -67,8 +76,11 @@ pub(super) struct Front {
 
 impl Front {
     /// That of a server that starts.
-    pub(super) fn new(id: ServerId, tick: std::time::Duration) -> Self {
-        let mut zookeeper = ZooKeeper::with(Options::default());
+    pub(super) fn new(id: ServerId, tick: Duration) -> Self {
+        let interval = tick * LOOKS_EVERY;
+        let options =
+            Options { extended_types: true, container_interval: interval, ..Options::default() };
+        let mut zookeeper = ZooKeeper::with(options);
         let service = zookeeper.clients(Host { id, tick, frame_bytes_max: 0xf_ffff });
         Self {
             zookeeper,
@@ -78,6 +90,8 @@ impl Front {
             open: BTreeMap::new(),
             held: BTreeMap::new(),
             reads: BTreeMap::new(),
+            wall: 0,
+            set_forward: None,
             stepped: Instant::ORIGIN,
             wakes: None,
             wants: Vec::new(),
@@ -121,12 +135,12 @@ impl Front {
 
     fn tell(&mut self, at: Instant, event: Told) {
         self.stepped = self.stepped.max(at);
-        let input = Input { at: self.stepped, wall_ms: wall_ms(self.stepped), event };
+        let input = Input { at: self.stepped, wall_ms: self.wall_ms(self.stepped), event };
         self.service.step_into(input, &mut self.zookeeper, &mut self.wants);
     }
 
     fn prepare(&mut self, at: Instant, origin: Origin, request: &Request, most: usize) -> Draft {
-        let now = wall_ms(at);
+        let now = self.wall_ms(at);
         let body_max = most.saturating_sub(Txn::HEADER_BYTES);
         let Prepared { kind, body } = self.zookeeper.prepare(request, origin, now, body_max);
         let (client, cxid) = (request.id.client, request.id.cxid);
@@ -135,6 +149,54 @@ impl Front {
             self.zookeeper.void();
             refusal
         })
+    }
+
+    /// The wall clock of its server shows so much more than the monotonic one from here on.
+    fn set_wall(&mut self, shown: Instant, wall: i64, interval: Duration) {
+        let most = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX);
+        let by = wall.saturating_sub(std::mem::replace(&mut self.wall, wall));
+        if by > most {
+            self.set_forward = Some((shown, by));
+        }
+    }
+
+    /// The wall clock when the monotonic one shows this.
+    fn wall_ms(&self, shown: Instant) -> i64 {
+        let since = i64::try_from(shown.since_origin().as_millis()).unwrap_or(0);
+        BEGINNING_MS + self.wall + since
+    }
+
+    /// A leader asks for the removal of a node. A TTL node's time is not over for a clock that was just set forward:
+    /// another look has to confirm it.
+    fn is_confirmed(
+        &self,
+        id: ServerId,
+        request: &Request,
+        interval: Duration,
+    ) -> Result<(), Violation> {
+        let recent = |at: Instant| self.stepped.since(at) < interval / 10 * 9;
+        let set = self.set_forward.filter(|(at, _)| recent(*at));
+        let path = request.body.get(4..).map(String::from_utf8_lossy).unwrap_or_default();
+        let node = self.tree().get(&path).filter(|_| request.op == op::DELETE_CONTAINER);
+        let young = |by: i64| {
+            node.is_some_and(|node| match node.owner() {
+                Owner::Ttl(ttl) => self.wall_ms(self.stepped) - by - node.stat().mtime <= ttl,
+                Owner::None | Owner::Container | Owner::Session(_) => false,
+            })
+        };
+        match set.filter(|(_, by)| young(*by)) {
+            None => Ok(()),
+            Some((at, by)) => {
+                let ago = self.stepped.since(at);
+                let detail = format!("removes {path} by a clock set forward {by} ms, {ago:?} ago");
+                broken(Rule::Due, id, detail)
+            }
+        }
+    }
+
+    /// Whether a connection has not ended.
+    pub(super) fn has(&self, client: ClientId) -> bool {
+        self.open.contains_key(&client)
     }
 
     /// A connection begins.
@@ -163,11 +225,6 @@ impl Front {
             None => Some(frames),
         }
     }
-}
-
-/// The wall clock of a server whose monotonic one shows this.
-fn wall_ms(shown: Instant) -> i64 {
-    BEGINNING_MS + i64::try_from(shown.since_origin().as_millis()).unwrap_or(0)
 }
 
 impl World {
@@ -257,11 +314,12 @@ impl World {
         match told {
             Told::Serving { leads: true, .. } => sessions.on_leads(id, now),
             Told::Retired => sessions.on_retired(id),
-            Told::Received { client, .. } => {
+            Told::Received { client, frames } if frames.iter().any(is_heard) => {
                 if let Some(session) = crowd.open_session_of(*client) {
                     crowd.judge.sessions.on_heard(id, session, now);
                 }
             }
+            Told::Written { client, bytes } => crowd.on_written(*client, *bytes),
             Told::Revalidate { from, body } => {
                 let learner = self.network.at_the_other_end(*from);
                 let session = body.first_chunk().copied().map(i64::from_be_bytes);
@@ -289,6 +347,7 @@ impl World {
             return Ok(());
         };
         let Some(front) = &mut server.front else { return Ok(()) };
+        front.set_wall(shown, server.wall, server.config.timing.tick * LOOKS_EVERY);
         match order {
             Order::Apply(txn) => {
                 let effect = front.zookeeper.apply(&txn);
@@ -306,7 +365,7 @@ impl World {
             }
             Order::Prepare(epoch, origin, request) => {
                 let closes = request.op == op::CLOSE_SESSION;
-                crowd.judge.sessions.on_prepared(id, request.id, closes);
+                crowd.judge.sessions.on_prepared(id, request.id, closes)?;
                 let most = server.config.limits.txn_bytes;
                 let draft = front.prepare(shown, origin, &request, most);
                 server.drafts.push((epoch, draft));
@@ -319,7 +378,8 @@ impl World {
             Order::Tell(event) => {
                 if let Told::Serving { leads, membership, .. } = &event {
                     let (text, version) = (membership.to_string(), membership.version());
-                    front.zookeeper.set_configuration(&text, version, wall_ms(shown));
+                    let wall_ms = front.wall_ms(shown);
+                    front.zookeeper.set_configuration(&text, version, wall_ms);
                     front.leads = *leads;
                 }
                 front.tell(shown, event);
@@ -340,6 +400,7 @@ impl World {
                 Wants::Send { client, bytes } => {
                     let applied = front.zookeeper.tree().last_zxid();
                     shows_what_is_applied(id, crowd.is_answered(client), &bytes, applied)?;
+                    holds_back(id, crowd, client, &bytes)?;
                     let length = bytes.len();
                     if let Some(session) = crowd.on_sent(client, bytes, now) {
                         let asked = crowd.session_of(client).unwrap_or(0);
@@ -353,7 +414,9 @@ impl World {
                             sessions.on_moved(id, session, id);
                         }
                     }
-                    front.order(Order::Tell(Told::Written { client, bytes: length }));
+                    if crowd.waiting(client).is_none() {
+                        front.order(Order::Tell(Told::Written { client, bytes: length }));
+                    }
                     continue;
                 }
                 Wants::Close { client, .. } => {
@@ -377,6 +440,8 @@ impl World {
                     if expires && front.tree().session(request.id.client).is_some() {
                         crowd.judge.sessions.on_expired(id, request.id.client, now)?;
                     }
+                    let interval = server.config.timing.tick * LOOKS_EVERY;
+                    front.is_confirmed(id, &request, interval)?;
                     quorate_core::input::Event::Submit(request)
                 }
                 Wants::Sync(sync) => {
@@ -409,6 +474,34 @@ fn is_of(order: &Order, closed: ClientId) -> bool {
         Order::Tell(Told::Disconnected(client)) => *client == closed,
         _ => false,
     }
+}
+
+/// Whether a session is heard by this: who a client says that it is keeps none alive.
+fn is_heard(frame: &Frame) -> bool {
+    let op = |frame: &Bytes| frame.get(4..8).map(|op| op == op::AUTH.to_be_bytes());
+    !matches!(frame, Frame::Whole(frame) if op(frame) == Some(true))
+}
+
+/// To a client that does not read events are written on, and nothing else as long as too much waits.
+fn holds_back(
+    id: ServerId,
+    crowd: &mut Crowd,
+    client: ClientId,
+    bytes: &Bytes,
+) -> Result<(), Violation> {
+    let Some(waiting) = crowd.waiting(client).filter(|_| crowd.is_answered(client)) else {
+        return Ok(());
+    };
+    let xid = bytes.get(4..8).and_then(|xid| xid.try_into().ok()).map(i32::from_be_bytes);
+    match xid {
+        Some(NOTIFICATION_XID | AUTH_XID) => {}
+        _ if waiting > UNWRITTEN_MAX => {
+            let detail = format!("writes on, and {waiting} bytes wait for its client to read");
+            return broken(Rule::HeldBack, id, detail);
+        }
+        _ => crowd.held_back += u64::from(waiting + bytes.len() > UNWRITTEN_MAX),
+    }
+    Ok(())
 }
 
 /// No reply is ahead of what its server has applied.
