@@ -110,13 +110,13 @@ impl Service {
 
     /// Tells of what has happened those that watch it.
     fn fire(&mut self, step: &mut Step<'_>, outcome: &Outcome) {
-        match outcome {
-            Outcome::Multi(outcomes) if outcome.error().is_none() => {
-                for (at, outcome) in outcomes.iter().enumerate() {
-                    self.fire_one(step, outcome, &outcomes[at + 1..]);
-                }
-            }
-            alone => self.fire_one(step, alone, &[]),
+        if outcome.error().is_some() {
+            return;
+        }
+        let alone = core::slice::from_ref(outcome);
+        let all = if let Outcome::Multi(outcomes) = outcome { outcomes } else { alone };
+        for (at, outcome) in all.iter().enumerate() {
+            self.fire_one(step, outcome, &all[at + 1..]);
         }
     }
 

@@ -21,6 +21,7 @@ mod server;
 mod sessions;
 mod stepping;
 mod storage;
+mod told;
 mod view;
 
 use std::collections::BTreeMap;

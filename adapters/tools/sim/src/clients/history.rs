@@ -45,7 +45,7 @@ pub(super) fn act(request: &Request) -> Option<Act> {
 }
 
 fn is_ours(path: &str) -> bool {
-    PATHS.iter().any(|known| path == *known) || path.starts_with("/q/")
+    PATHS.contains(&path) || path.starts_with("/q/")
 }
 
 /// What its reply says; none if it says only that the session has ended or moved.

@@ -267,9 +267,9 @@ fn changes_of(outcome: &Outcome, tree: &Tree) -> Vec<Change> {
     let mut changes = Vec::new();
     for (at, outcome) in all.iter().enumerate() {
         let list_of = |path: &str| {
-            let gone = all[at + 1..].iter().find_map(|later| match later {
-                Outcome::Deleted(gone) if gone.path == path => Some(gone.acl.clone()),
-                _ => None,
+            let gone = all[at + 1..].iter().find_map(|later| {
+                let gone = if let Outcome::Deleted(gone) = later { Some(gone) } else { None };
+                gone.filter(|gone| gone.path == path).map(|gone| gone.acl.clone())
             });
             gone.unwrap_or_else(|| tree.get(path).and_then(|node: NodeRef<'_>| node.acl().cloned()))
         };
