@@ -108,7 +108,7 @@
 //! | a session that its server has heard, and told the leader of, lives for its time-out from then; no session that lives is said not to | [`Expiry`](Rule::Expiry) | `seeded`: `TouchesDropped` |
 //! | a session that is not heard is gone in the end | [`Silence`](Rule::Silence) | `seeded`: `TableUntracked` |
 //! | behind its end a session writes nothing and is not welcomed; no id comes twice | [`Closed`](Rule::Closed) | `seeded`: `ClosedRevalidated` |
-//! | a multi is all or nothing; what is refused changes nothing | [`Multi`](Rule::Multi) | `seeded`: `FailedMultiKept` |
+//! | a multi is all or nothing; what is refused changes nothing | [`Multi`](Rule::Multi) | |
 //! | what a reply says of a write is committed at that zxid with that outcome; what it says of a node was so at that zxid | [`Reply`](Rule::Reply) | `seeded`: `RefusedIsDone` |
 //! | every server has the tree and the sessions of the committed history, at every transaction, whatever it went through | [`SameTree`](Rule::SameTree) | `seeded`: `SnapshotPassedOver` |
 //! | a connection that its session has left for another server writes nothing | [`Owner`](Rule::Owner) | `seeded`: `MoveUnnoticed` |
@@ -124,8 +124,8 @@
 //!
 //! The rules from [`ReplyOrder`](Rule::ReplyOrder) to [`HeldBack`](Rule::HeldBack) are what ZooKeeper promises its clients. They
 //! are checked in the story `clients` of the [`campaign`], where servers run the shipped tree and service beside the core,
-//! against one replay of the committed history (`cargo test -p quorate-sim --test all clients`). Each bug that is seeded in
-//! the service or the tree is found within a few hundred seeds, some also where every way of two sessions is looked at
+//! against one replay of the committed history (`cargo test -p quorate-sim --test all clients`). Bugs that are seeded in
+//! the service or the tree are found within a few hundred seeds, some also where every way of two sessions is looked at
 //! (`tests/model/sessions.rs`).
 //!
 //! What is not simulated: monotonic clocks that jump where there are sessions; non-members who speak for a voter that is missing, since nothing but the
