@@ -140,7 +140,8 @@ impl Service {
         }
     }
 
-    /// Replies wait, and writes are under way: the reads before them see the tree without them.
+    /// Replies wait, and writes are under way: the reads before them see the tree without them, and no reply before them is
+    /// as of a later moment.
     fn read_ahead(&mut self, step: &mut Step<'_>, client: ClientId) {
         let Some(connection) = self.clients.get(&client) else { return };
         let underway = |entry: &Entry| matches!(entry.work, Work::Underway { .. });
@@ -151,7 +152,18 @@ impl Service {
             let Some(Entry { xid, work, .. }) = connection.queue.get_mut(at) else { return };
             match work {
                 Work::Read(_) => {}
-                Work::Refused(_) | Work::Done(_) | Work::Sync { done: true, .. } => continue,
+                Work::Done(_) => continue,
+                Work::Refused(err) => {
+                    let (err, zxid) = (*err, step.state.tree().last_zxid());
+                    *work = Work::Done(reply(ReplyHeader { xid: *xid, zxid, err }, |_| {}));
+                    continue;
+                }
+                Work::Sync { path, done: true, .. } => {
+                    let header =
+                        ReplyHeader { xid: *xid, zxid: step.state.tree().last_zxid(), err: 0 };
+                    *work = Work::Done(reply(header, |out| put_text(out, path.as_deref())));
+                    continue;
+                }
                 // What is behind it has to wait as well.
                 Work::Waiting { .. } | Work::Underway { .. } | Work::Sync { .. } => return,
             }

@@ -59,6 +59,9 @@ fn rules(options: &Options) -> Rules {
         extended_types: options.extended_types,
         skip_acl: options.skip_acl,
         create2_in_multi: options.create2_in_multi,
+        container_unused_ms: options
+            .container_unused_max
+            .map(|max| i64::try_from(max.as_millis()).unwrap_or(i64::MAX)),
         digest: options.tree_digests,
     }
 }

@@ -238,6 +238,39 @@ fn a_read_before_a_write_that_is_under_way_does_not_see_it_though_replies_wait()
     assert_eq!(stand.told(client).len(), 42);
 }
 
+/// What is refused at this server, and a read point that has come, are answered as of their turn.
+#[test]
+fn a_refusal_before_a_write_that_is_under_way_is_not_as_of_later_though_replies_wait() {
+    let mut stand = Stand::new(true);
+    let (client, _) = stand.client();
+    let data = Some(Bytes::from(vec![7; 1 << 20]));
+    let acl = Some(vec![Acl::world(31)]);
+    let path = "/big".to_owned();
+    let big = Request::Create { op: op::CREATE, path, data, acl, flags: 0, ttl: None };
+    stand.call(client, big).unwrap();
+    let (other, _) = stand.client();
+    let requests = [
+        (1, get("/big", false)),
+        (2, get("/big", false)),
+        (3, create_with("/x", 9)),
+        (4, Request::Sync { path: None }),
+    ];
+    stand.request(client, &requests);
+    stand.settle();
+    stand.request(client, &[(5, create("/x"))]);
+    stand.settle();
+    for _ in 0..3 {
+        stand.call(other, set("/big", -1)).unwrap();
+    }
+    for _ in 0..4 {
+        stand.tell(quorate_application::clients::Event::Written { client, bytes: 4 << 20 });
+        stand.settle();
+    }
+    let shown = stand.zxids(client);
+    assert_eq!(shown.len(), 5);
+    assert!(shown.is_sorted(), "{shown:?}");
+}
+
 #[test]
 fn writes_beyond_what_may_be_under_way_wait_and_none_is_forgotten() {
     let mut stand = Stand::with(true, |options| options.outstanding_max = 10);

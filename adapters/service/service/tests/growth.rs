@@ -27,7 +27,8 @@ fn silent_sessions_cost_a_leader_no_steps_of_their_own() {
     let time = Duration::from_secs(8);
     let of_one = ticks(1, 10_000, time);
     assert_eq!(ticks(10_000, 10_000, time), of_one);
-    assert!(of_one <= 1, "{of_one}");
+    // Each tick it looks whether it has stood still itself.
+    assert!(of_one <= 16, "{of_one} in 16 ticks");
 }
 
 #[test]

@@ -189,3 +189,29 @@ fn a_session_that_a_learner_has_opened_has_its_full_time_out_when_that_is_lost()
     stand.wait(Duration::from_millis(700));
     assert!(expired(&stand));
 }
+
+/// Another look has to confirm it: by then it may have been set back.
+#[test]
+fn a_wall_clock_that_is_set_forward_removes_nothing_at_the_next_look() {
+    let interval = 4 * TICK;
+    let mut stand = Stand::with(true, |options| {
+        (options.extended_types, options.container_interval) = (true, interval);
+    });
+    let (client, _) = stand.client();
+    let Request::Create { path, data, acl, .. } = create("/t") else { panic!() };
+    let (op, ttl) = (op::CREATE_TTL, Some(60_000));
+    stand.call(client, Request::Create { op, path, data, acl, flags: 5, ttl }).unwrap();
+    stand.wait(interval);
+    for set_back in [true, false] {
+        stand.wall_ms += 3_600_000;
+        stand.request(client, &[(-2, Request::Ping)]);
+        stand.wait(interval);
+        assert!(stand.submitted.is_empty(), "it was set just now");
+        if set_back {
+            stand.wall_ms -= 3_600_000;
+        }
+        stand.request(client, &[(-2, Request::Ping)]);
+        stand.wait(interval);
+        assert_eq!(stand.submitted.is_empty(), set_back);
+    }
+}

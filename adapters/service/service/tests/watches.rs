@@ -415,3 +415,31 @@ fn watches_are_counted_by_their_kinds() {
     stand.tell(Event::Disconnected(client));
     assert_eq!(counts(&mut stand), [0; 4]);
 }
+
+/// What it was is not to be seen in the tree any more when it is told of.
+#[test]
+fn nor_of_one_that_is_gone_with_the_transaction_that_made_it() {
+    let mut stand = Stand::new(true);
+    let (bob, _) = stand.client();
+    let auth = Bytes::from_static(b"bob:secret");
+    stand.request(bob, &[(-4, Request::Auth { kind: 0, scheme: Some("digest".into()), auth })]);
+    stand.told(bob);
+    let (other, _) = stand.client();
+    stand.call(bob, create("/s")).unwrap();
+    stand.call(other, add("/s", 1)).unwrap();
+    stand.call(bob, add("/s", 1)).unwrap();
+    let Request::Create { op, path, data, flags, ttl, .. } = create_with("/s/k", 0) else {
+        panic!()
+    };
+    let own = Acl { perms: 31, scheme: "auth".into(), id: "".into() };
+    let secret = Request::Create { op, path, data, acl: Some(vec![own]), flags, ttl };
+    let open = create("/s/k");
+    let all = vec![secret, set("/s/k", -1), delete("/s/k"), open.clone(), delete("/s/k"), open];
+    stand.request(bob, &[(9, Request::Multi(all))]);
+    stand.settle();
+    let mut told = stand.told(bob);
+    assert_eq!(told.pop().as_deref(), Some("9 ok"));
+    assert_eq!(told[..3], ["created /s/k", "changed /s/k", "deleted /s/k"]);
+    assert_eq!(told[3..], ["created /s/k", "deleted /s/k", "created /s/k"]);
+    assert_eq!(stand.told(other), told[3..], "only of that which it may read");
+}

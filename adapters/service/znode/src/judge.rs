@@ -179,9 +179,14 @@ impl Judge<'_> {
         if node.children > 0 {
             return Err(NOT_EMPTY);
         }
+        let age = self.facts.now_ms.saturating_sub(node.stat.mtime);
         let due = match node.owner() {
-            Owner::Container => true,
-            Owner::Ttl(ttl) => self.facts.now_ms.saturating_sub(node.stat.mtime) > ttl,
+            // Another of its name may have taken the place of the one that was found empty.
+            Owner::Container => {
+                node.stat.cversion > 0
+                    || self.rules.container_unused_ms.is_some_and(|max| age > max)
+            }
+            Owner::Ttl(ttl) => age > ttl,
             Owner::None | Owner::Session(_) => false,
         };
         if !due {

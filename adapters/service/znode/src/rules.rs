@@ -15,6 +15,8 @@ pub struct Rules {
     /// Whether a create2 in a multi becomes a transaction of its own kind. Java servers before 3.7.2 and 3.8.2 do
     /// not know it there: they apply what stands before it and no more. Without, it becomes a create.
     pub create2_in_multi: bool,
+    /// After how long, in milliseconds, a container is due that never had a child; never, if there is none.
+    pub container_unused_ms: Option<i64>,
     /// Whether transactions carry the digest of the tree behind them, ZooKeeper's `digest.enabled`: every server then
     /// finds out by itself whether it holds what the leader holds.
     pub digest: bool,
@@ -22,7 +24,13 @@ pub struct Rules {
 
 impl Default for Rules {
     fn default() -> Self {
-        Self { extended_types: false, skip_acl: false, create2_in_multi: false, digest: true }
+        Self {
+            extended_types: false,
+            skip_acl: false,
+            create2_in_multi: false,
+            container_unused_ms: None,
+            digest: true,
+        }
     }
 }
 

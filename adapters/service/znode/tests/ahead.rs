@@ -53,8 +53,13 @@ fn ask(random: &mut Random) -> Request {
 /// had been applied; and what was promised is then carried out without an error.
 #[test]
 fn preparing_ahead_changes_nothing() {
-    let rules =
-        Rules { extended_types: true, create2_in_multi: true, skip_acl: false, digest: true };
+    let rules = Rules {
+        extended_types: true,
+        create2_in_multi: true,
+        skip_acl: false,
+        digest: true,
+        container_unused_ms: None,
+    };
     let (mut made, mut refused) = (0, 0);
     for seed in 1..=150 {
         let mut random = Random::new(seed);

@@ -6,8 +6,13 @@ use quorate_core::id::Origin;
 use quorate_core::message::Request;
 use quorate_znode::{Rules, kind};
 
-const TYPES: Rules =
-    Rules { extended_types: true, skip_acl: true, create2_in_multi: true, digest: true };
+const TYPES: Rules = Rules {
+    extended_types: true,
+    skip_acl: true,
+    create2_in_multi: true,
+    digest: true,
+    container_unused_ms: None,
+};
 
 #[test]
 fn what_no_server_should_be_told_is_refused() {
@@ -43,6 +48,8 @@ fn what_no_server_should_be_told_is_refused() {
     // The leader's own look at containers is believed, another server's is not.
     let mut leader = Leader::new();
     leader.ask(&create_container("/c")).unwrap();
+    leader.ask(&create("/c/x", 0)).unwrap();
+    leader.ask(&delete("/c/x", -1)).unwrap();
     assert_eq!(leader.ask_by(learner(1), &delete_container("/c")), Err(-6));
     assert_eq!(leader.ask(&delete_container("/c")).as_deref(), Ok("/c"));
     assert_eq!(leader.under_way.last().unwrap().header.kind, kind::DELETE_CONTAINER);

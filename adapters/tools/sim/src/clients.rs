@@ -5,16 +5,22 @@
 //!         │   └─ watching   what it watches, and which events it must hear
 //!         ├─ link      a connection: late, cut, or half open
 //!         ├─ asking    what clients ask for
+//!         ├─ history   that one order explains what they are told
+//!         ├─ access    who they are, and what they may do
 //!         └─ Judge     the committed history in one tree
 //!             ├─ replies    whether a reply is so
+//!             ├─ keeping    whether quotas count what is there, and what is removed was due
 //!             └─ sessions   who was heard when, who is connected where, who has ended
 //! ```
 //!
 //! The servers that they talk to are the shipped service, tree and core; see `world::front`.
 
+mod access;
 mod asking;
 mod client;
+mod history;
 mod judge;
+mod keeping;
 mod link;
 mod replies;
 mod sessions;
@@ -28,6 +34,7 @@ use quorate_application::clients::ClientId;
 use quorate_core::id::ServerId;
 use quorate_core::rng::Rng;
 use quorate_core::time::Instant;
+use quorate_service::wire::NOTIFICATION_XID;
 
 use crate::clients::client::Client;
 pub(crate) use crate::clients::judge::Judge;
@@ -35,6 +42,9 @@ use crate::clients::link::Link;
 pub(crate) use crate::clients::link::{News, Said};
 use crate::network::up_to;
 use crate::rule::Violation;
+
+/// While more bytes than this wait to be written to a client, it is sent events alone.
+pub(crate) const UNWRITTEN_MAX: usize = 1 << 20;
 
 /// All clients of a world.
 #[derive(Debug)]
@@ -47,6 +57,12 @@ pub(crate) struct Crowd {
     /// What is to happen, for the world's agenda.
     pub(crate) scheduled: Vec<(Instant, News)>,
     pub(crate) judge: Judge,
+    /// How often a client did not read, was held back for it, and heard events meanwhile.
+    pub(crate) unread: u64,
+    pub(crate) held_back: u64,
+    pub(crate) heard_unread: u64,
+    /// How often a client was silenced.
+    pub(crate) silenced: u64,
     /// Nothing goes wrong any more.
     calm: bool,
     /// Clients have vanished for good.
@@ -67,6 +83,10 @@ impl Crowd {
             links: BTreeMap::new(),
             scheduled,
             judge: Judge::default(),
+            unread: 0,
+            held_back: 0,
+            heard_unread: 0,
+            silenced: 0,
             calm: false,
             over: false,
         }
@@ -112,6 +132,7 @@ impl Crowd {
             .map(|(id, _)| *id)
             .collect();
         for id in of_it {
+            self.stop_waiting(id);
             if silent {
                 self.cut(id);
             } else {
@@ -145,12 +166,77 @@ impl Crowd {
         let first = !std::mem::replace(&mut link.answered, true);
         let session = bytes.get(12..20).and_then(|session| session.try_into().ok());
         let session = session.map(i64::from_be_bytes).filter(|_| first);
-        self.say_down(id, Said::Bytes(bytes), now);
+        // Replies wait at the server, and what they show is older than this event.
+        let ahead = bytes.get(4..8) == Some(&NOTIFICATION_XID.to_be_bytes()[..]);
+        let ahead = ahead && !first && link.unwritten > UNWRITTEN_MAX;
+        self.heard_unread += u64::from(ahead);
+        let client = self.clients.get_mut(link.client).filter(|c| c.link == Some(id));
+        if let (Some(client), true) = (client, ahead) {
+            client.ahead = Some(now);
+        }
+        link.unwritten += bytes.len();
+        if let Some(unread) = &mut link.unread {
+            link.waiting += bytes.len();
+            unread.push(bytes);
+        } else {
+            self.say_down(id, Said::Bytes(bytes), now);
+        }
         session
+    }
+
+    /// A server is told that this is written.
+    pub(crate) fn on_written(&mut self, id: ClientId, bytes: usize) {
+        if let Some(link) = self.links.get_mut(&id) {
+            link.unwritten = link.unwritten.saturating_sub(bytes);
+        }
+    }
+
+    /// How many bytes a client has not read, if it does not read.
+    pub(crate) fn waiting(&self, id: ClientId) -> Option<usize> {
+        let link = self.links.get(&id)?;
+        link.unread.as_ref().map(|_| link.waiting)
+    }
+
+    /// A client reads again: its server, and how many bytes can be written now.
+    pub(crate) fn reads(&mut self, id: ClientId, now: Instant) -> Option<(ServerId, usize)> {
+        let link = self.links.get_mut(&id)?;
+        let (unread, waiting) = (link.unread.take()?, std::mem::take(&mut link.waiting));
+        let server = link.server;
+        for bytes in unread {
+            self.say_down(id, Said::Bytes(bytes), now);
+        }
+        Some((server, waiting))
+    }
+
+    /// What a client has not read is lost with its server's end of the connection.
+    fn stop_waiting(&mut self, id: ClientId) {
+        if let Some(link) = self.links.get_mut(&id) {
+            (link.unread, link.waiting) = (None, 0);
+        }
+    }
+
+    /// A client that has a session says nothing from now on, for twice its time-out at most; which it is, and how long
+    /// its session may be silent.
+    pub(crate) fn silence(&mut self, now: Instant, picked: u64) -> Option<(usize, Duration)> {
+        let open: Vec<usize> =
+            (0..self.clients.len()).filter(|at| self.clients[*at].is_open()).collect();
+        let at = *open.get(usize::try_from(picked % open.len().max(1) as u64).unwrap_or(0))?;
+        let client = &mut self.clients[at];
+        client.paused = Some(now + client.timeout * 2);
+        self.silenced += 1;
+        Some((at, client.timeout))
+    }
+
+    /// It goes on.
+    pub(crate) fn speak(&mut self, at: usize, now: Instant) {
+        if let Some(paused) = self.clients.get_mut(at).and_then(|client| client.paused.as_mut()) {
+            *paused = now;
+        }
     }
 
     /// A server ends a connection.
     pub(crate) fn on_closed(&mut self, id: ClientId, now: Instant) {
+        self.stop_waiting(id);
         self.say_down(id, Said::End, now);
         if let Some(link) = self.links.get_mut(&id) {
             link.at_server = false;
@@ -185,7 +271,7 @@ impl Crowd {
                 self.hears(at, id, said, now)
             }
             // The servers' are the world's.
-            News::ToServer(..) => Ok(()),
+            News::ToServer(..) | News::Reads(_) => Ok(()),
         }
     }
 

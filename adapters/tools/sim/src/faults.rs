@@ -275,11 +275,61 @@ classes! {
     EarlierVersion,
     /// A leader was established while another did not know yet that its own leadership was over.
     TwoLeaderships,
+    /// The wall clock of a server with clients was set forward.
+    WallClockAhead,
+    /// It was set back.
+    WallClockBack,
+    /// The wall clocks of servers with clients were minutes apart.
+    WallClocksApart,
+    /// A leader with clients stood still.
+    LeaderPause,
+    /// A leader was asked to hand over, or stood still, while the time-out of a silent session was about to pass.
+    LeaderLostAtExpiry,
+    /// A client said nothing for so long that its session could expire.
+    SilentClient,
+    /// A client did not read what it was sent.
+    UnreadReplies,
+    /// Replies to such a client were held back.
+    RepliesHeldBack,
+    /// Events were sent to such a client all the same.
+    EventsWhileHeldBack,
+    /// The disk under a leader with clients was full, and it ended.
+    LeaderDiskFull,
+    /// The disk under a leader with clients hung.
+    LeaderDiskHangs,
+    /// A session expired.
+    SessionExpired,
+    /// A session came to another server.
+    SessionMoved,
+    /// A request was prepared that came by a connection which its session had left.
+    MovedWriteRefused,
+    /// Watches were set again on a new connection.
+    WatchesSetAgain,
+    /// An event was not told to a client that may not read the node.
+    EventHidden,
+    /// A request of a client was refused for want of a permission.
+    PermissionMissing,
+    /// A change was counted by a quota.
+    QuotaCounted,
+    /// A container was removed since it was empty.
+    ContainerRemoved,
+    /// A TTL node was removed since its time had passed.
+    TtlNodeRemoved,
+    /// A container or a TTL node was about to be removed, and was not due any more.
+    RemovalRefused,
+    /// A session was closed by its client.
+    SessionClosed,
 }
 
 impl FaultClass {
     /// What the world does to servers.
     pub const FAULTS: &[Self] = Self::ALL.split_at(Self::SnapshotTaken as usize).0;
+
+    /// What servers without clients of ZooKeeper meet, and do.
+    pub const OF_SERVERS: &[Self] = Self::ALL.split_at(Self::WallClockAhead as usize).0;
+
+    /// What only servers with clients of ZooKeeper meet, and what those come across.
+    pub const OF_CLIENTS: &[Self] = Self::ALL.split_at(Self::WallClockAhead as usize).1;
 
     /// What elections meet without any transaction.
     pub const OF_ELECTIONS: &[Self] = Self::ALL.split_at(Self::StreamCut as usize).0;

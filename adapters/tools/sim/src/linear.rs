@@ -1,4 +1,4 @@
-//! Whether one order explains what clients saw of some cells.
+//! Whether one order explains what clients saw of some cells; and of nodes, see [`sessions`].
 //!
 //! ```text
 //!   write 1 ├──────┤              ├──┤ read 1
@@ -15,6 +15,9 @@
 //! some moment between (a backward zone). There is an order if no two forward zones overlap and no
 //! backward zone lies inside a forward one (Gibbons, Korach: *Testing shared memories*, 1997). The tests
 //! compare that with a search for the order itself.
+
+pub(crate) mod nodes;
+pub(crate) mod sessions;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

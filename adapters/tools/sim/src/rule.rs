@@ -116,6 +116,14 @@ pub enum Rule {
     SameTree,
     /// A write by a connection that its session has left for another server.
     Owner,
+    /// A session was permitted what a node's access list forbids.
+    Access,
+    /// A quota counts something else than is there.
+    Quota,
+    /// A container or a TTL node was removed that was not due, or stays though it is.
+    Due,
+    /// Replies are written on to a client that does not read.
+    HeldBack,
 }
 
 /// A rule was broken.

@@ -63,9 +63,13 @@ impl Runner {
     /// seeds for it.
     pub fn must_happen(&self) -> Vec<FaultClass> {
         const LARGE: u64 = 2_000;
-        let seldom = matches!(self.story, Some(Story::Days | Story::Links | Story::Clients));
+        let seldom = matches!(self.story, Some(Story::Days | Story::Links));
         if self.seeds < LARGE || self.servers.is_some() || self.generation || seldom {
             return Vec::new();
+        }
+        if self.story == Some(Story::Clients) {
+            let of_servers = [FaultClass::NumbersSpent, FaultClass::Reconfigured];
+            return [&of_servers, FaultClass::OF_CLIENTS].concat();
         }
         if self.story == Some(Story::Elections) {
             return FaultClass::OF_ELECTIONS.to_vec();
@@ -84,7 +88,7 @@ impl Runner {
         let can = |class: &FaultClass| {
             !rare.contains(class) && (claims || *class != FaultClass::ClaimRefused)
         };
-        FaultClass::ALL.into_iter().filter(can).collect()
+        FaultClass::OF_SERVERS.iter().copied().filter(can).collect()
     }
 
     /// Runs them all; `progress` can be looked at meanwhile.

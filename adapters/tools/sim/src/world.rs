@@ -21,6 +21,7 @@ mod server;
 mod sessions;
 mod stepping;
 mod storage;
+mod told;
 mod view;
 
 use std::collections::BTreeMap;
@@ -391,6 +392,8 @@ fn config_of(seed: u64, config: &WorldConfig, id: ServerId, membership: Membersh
 /// The servers of a world, none of which runs.
 fn servers_of(seed: u64, config: &WorldConfig) -> BTreeMap<ServerId, Server> {
     let mut drifts = Rng::new(seed ^ 0xc10c);
+    let mut walls = Rng::new(seed ^ 0x3a11);
+    let apart = u64::try_from(config.walls_apart.as_millis()).unwrap_or(0);
     let ids = config.ensemble.ids().chain(config.spares.iter().copied());
     let servers = ids.map(|id| {
         let membership = match config.membership_of(id) {
@@ -403,6 +406,7 @@ fn servers_of(seed: u64, config: &WorldConfig) -> BTreeMap<ServerId, Server> {
         let mut server =
             Server::new(config_of(seed, config, id, membership), contents, Clock::new(drift));
         server.reference = refers.then(Reference::default);
+        server.wall = i64::try_from(walls.below(apart + 1)).unwrap_or(0);
         (id, server)
     });
     servers.collect()

@@ -35,6 +35,10 @@ pub(super) enum Kind {
     ChangeAcrossSnapshot,
     TwoChangesAcrossSnapshot,
     ChangeThatIsCut,
+    WallClock,
+    LeaderPause,
+    LostAtExpiry,
+    LeaderDisk,
 }
 
 impl Kind {
@@ -65,6 +69,12 @@ impl Kind {
             Self::ChangeAcrossSnapshot => "members and roles change while a server is brought up",
             Self::TwoChangesAcrossSnapshot => "a role changes twice while a server is brought up",
             Self::ChangeThatIsCut => "the leader is alone with a change",
+            Self::WallClock => "a wall clock is set",
+            Self::LeaderPause => "the leader stands still",
+            Self::LostAtExpiry => {
+                "a client is silent, and the leader is lost when its time has passed"
+            }
+            Self::LeaderDisk => "the leader's disk is full, or hangs",
         }
     }
 }

@@ -145,6 +145,8 @@ pub(super) enum Purpose {
     Claims,
     /// How much an application may have to apply at a time.
     Delivery,
+    /// Whether wall clocks are apart.
+    Walls,
 }
 
 /// Something that a run meets, and could be spared.
@@ -201,6 +203,7 @@ pub(super) enum Condition {
     LeasesChange,
     LittleRoom,
     Priorities,
+    WallClocksApart,
 }
 
 impl Condition {
@@ -234,6 +237,7 @@ impl Condition {
             Self::ExpandingApplication => "requests that become too long",
             Self::LeasesChange => "leases are set anew",
             Self::LittleRoom => "little room for what is not on disk",
+            Self::WallClocksApart => "wall clocks are apart",
             Self::Priorities => "servers that are wished to lead",
             Self::PromisesOfObservers => "observers have promised more",
         }

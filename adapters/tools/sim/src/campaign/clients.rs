@@ -1,21 +1,27 @@
 //! Servers with clients: ZooKeeper's sessions, watches and ephemeral nodes, through everything that happens to an ensemble.
 //!
-//! Three to six clients share a small tree. In the end all of them are served; then they vanish, and their sessions with
-//! them. What they are told is judged as it comes, see the [page of the crate](crate#what-is-checked).
+//! Three to six clients share a small tree, a quota, a container and a TTL node, and nodes that not all of them may read.
+//! Leaders stand still, wall clocks are set, disks fill, members come and go. In the end all clients are served; then they
+//! vanish, and their sessions with them, and what was due. What they are told is judged as it comes, see the
+//! [page of the crate](crate#what-is-checked).
 
 use std::time::Duration;
 
 use quorate_core::config::Timing;
+use quorate_core::id::ServerId;
+use quorate_core::rng::Rng;
 
 use crate::campaign::accidents::{Course, Kind};
-use crate::campaign::case::{Case, Condition, Disturbance, Draw};
-use crate::campaign::run::{Run, is_settled};
+use crate::campaign::case::{Case, Condition, Disturbance, Draw, Purpose, pick};
+use crate::campaign::run::{Run, can, is_settled};
 use crate::campaign::{Failure, Outcome, histories};
 use crate::ensemble::Ensemble;
+use crate::faults::FaultClass;
 use crate::network::up_to;
+use crate::rule::Violation;
 use crate::world::{World, WorldConfig};
 
-/// How likely each accident is. No clock jumps: sessions go by the leader's.
+/// How likely each accident is. No monotonic clock jumps: sessions go by the leader's.
 const ACCIDENTS: &[(Kind, u64)] = &[
     (Kind::Crash, 3),
     (Kind::LeaderCrash, 3),
@@ -32,10 +38,17 @@ const ACCIDENTS: &[(Kind, u64)] = &[
     (Kind::FullDisk, 1),
     (Kind::HangingDisk, 1),
     (Kind::Star, 1),
+    (Kind::WallClock, 3),
+    (Kind::LeaderPause, 2),
+    (Kind::LostAtExpiry, 3),
+    (Kind::LeaderDisk, 2),
 ];
 
 /// The most ticks for which a client asks that its session lives.
 const TICKS_MAX: u32 = 6;
+/// How far wall clocks are apart at first, and how far they are set, at most.
+const WALLS_APART_MAX: Duration = Duration::from_secs(10 * 60);
+const WALL_SET_MAX_MS: u64 = 3_600_000;
 
 pub(super) fn disturbances(case: &Case) -> Vec<Disturbance> {
     begin(case, false).disturbances
@@ -59,8 +72,23 @@ fn begin(case: &Case, keep_log: bool) -> Run {
     };
     let tick = Duration::from_millis(draw.pick(&[100, 200, 400]));
     let count = 3 + usize::try_from(draw.rng.below(4)).unwrap_or(0);
+    // Draws of their own, so that the others stay what they are.
+    let mut members = case.fork(Purpose::Memberships, 0);
+    let may_change = members.below(3) == 0 && ensemble.is_plain() && ensemble.members().len() > 2;
+    let next = 1 + i64::try_from(ensemble.members().len()).unwrap_or(0);
+    let spares = if may_change { vec![ServerId(next)] } else { Vec::new() };
+    let mut leases = case.fork(Purpose::Leases, 0);
+    let lease = (leases.below(3) == 0).then(|| tick * [1, 2, 5][pick(&mut leases, 3)]);
+    let leases_change = draw.note(leases.below(2) == 0 && lease.is_some(), Condition::LeasesChange);
+    let apart = case.fork(Purpose::Walls, 0).below(2) == 0;
+    let apart = draw.note(apart, Condition::WallClocksApart);
     let config = WorldConfig {
         timing: Timing { tick, ..Timing::default() },
+        spares,
+        may_change,
+        lease,
+        leases_change,
+        walls_apart: if apart { WALLS_APART_MAX } else { Duration::ZERO },
         history: histories::history(&mut draw),
         application_max: Duration::from_micros(draw.pick(&[50, 1_000, 10_000])),
         network: histories::network(&mut draw),
@@ -88,6 +116,10 @@ impl Run {
         // A learner at the end of what was written may be fed a transaction at a time.
         let written = u32::try_from(self.world.checker().commits()).unwrap_or(u32::MAX);
         let limit = self.election_limit() + self.round_trip_max * written;
+        let led = self.world.run_until(|world| world.leader().is_some(), limit)?;
+        if led.is_none() && self.is_left_behind() {
+            return Ok(Outcome::of(&self.world, self.past, times));
+        }
         let settled = self.world.run_until(is_settled, limit)?;
         times.settled = Some(self.found("not all follow", limit, settled)?);
         self.are_served()?;
@@ -95,15 +127,18 @@ impl Run {
         self.pass(more)?;
         self.world.clients_vanish();
         self.pass(self.patience())?;
+        let all = self.world.ensemble().ids();
+        let able: Vec<_> = all.filter(|id| can(&self.world, *id)).collect();
         self.found(
             "not all have applied everything",
             limit,
-            self.world.trees_are_level().then_some(()),
+            self.world.trees_are_level(able.into_iter()).then_some(()),
         )?;
         self.world.check_clients()?;
+        let explained = self.world.explain_clients()? as u64;
         let outcome = Outcome::of(&self.world, self.past, times);
         let replies = self.world.judge().map_or(0, |judge| judge.replies);
-        Ok(Outcome { acknowledged: replies, ..outcome })
+        Ok(Outcome { acknowledged: replies, explained, ..outcome })
     }
 
     /// Every client is served, as soon as it has noticed what was broken.
@@ -113,10 +148,87 @@ impl Run {
         self.found("not all clients are served", limit, served).map(|_| ())
     }
 
+    /// By an hour at most, and often by little: forward or back.
+    pub(super) fn set_a_wall_clock(&mut self, rng: &mut Rng, id: i64, leader: i64) {
+        let which = if rng.below(2) == 0 { leader } else { id };
+        let most = [1_000, 60_000, WALL_SET_MAX_MS][pick(rng, 3)];
+        let by = i64::try_from(1 + rng.below(most)).unwrap_or(0);
+        self.world.set_wall_clock(which, if rng.below(2) == 0 { by } else { -by });
+    }
+
+    /// Up to twice as long as any session may be silent; its clock goes on, or stands still, too.
+    pub(super) fn leader_stands_still(
+        &mut self,
+        rng: &mut Rng,
+        leader: i64,
+    ) -> Result<(), Violation> {
+        let most = 2 * TICKS_MAX * self.tick();
+        if rng.below(3) == 0 {
+            self.world.suspend(leader);
+        } else {
+            self.world.pause(leader);
+        }
+        self.world.hits_clients(FaultClass::LeaderPause);
+        self.pass(up_to(rng, most))?;
+        self.world.resume(leader)
+    }
+
+    /// A client says nothing. Around the time at which its session may end for that, the leadership goes to another server,
+    /// or the leader stands still; and the client comes back.
+    pub(super) fn leader_is_lost_at_expiry(
+        &mut self,
+        rng: &mut Rng,
+        leader: i64,
+        id: i64,
+    ) -> Result<(), Violation> {
+        let Some((client, timeout)) = self.world.silence_a_client(rng.next_u64()) else {
+            return Ok(());
+        };
+        self.pass(timeout * 7 / 10 + up_to(rng, timeout))?;
+        self.world.hits_clients(FaultClass::LeaderLostAtExpiry);
+        let speaks_first = rng.below(2) == 0;
+        if speaks_first {
+            self.world.client_speaks(client);
+        }
+        match rng.below(4) {
+            0 => {
+                self.world.pause(leader);
+                self.pass(up_to(rng, timeout))?;
+                self.world.client_speaks(client);
+                self.pass(up_to(rng, timeout / 4))?;
+                self.world.resume(leader)?;
+            }
+            drawn => self.world.transfer(leader, (drawn > 1).then_some(id))?,
+        }
+        self.pass(up_to(rng, timeout / 2))?;
+        self.world.client_speaks(client);
+        Ok(())
+    }
+
+    pub(super) fn leader_cannot_write(
+        &mut self,
+        rng: &mut Rng,
+        leader: i64,
+        soon: Duration,
+    ) -> Result<(), Violation> {
+        let full = rng.below(2) == 0;
+        let set = |world: &mut World, on| {
+            if full { world.fill_disk(leader, on) } else { world.hang_disk(leader, on) }
+        };
+        set(&mut self.world, true);
+        self.pass(2 * soon)?;
+        set(&mut self.world, false);
+        Ok(())
+    }
+
+    fn tick(&self) -> Duration {
+        self.sync_time / Timing::default().sync_limit
+    }
+
     /// As long as a session may live that is not heard: twice its time-out, `syncLimit`, two ticks, and an election. A client
     /// that was told nothing comes back in that time, too.
     fn patience(&self) -> Duration {
-        let tick = self.sync_time / Timing::default().sync_limit;
+        let tick = self.tick();
         2 * TICKS_MAX * tick + self.sync_time + 2 * tick + self.election_limit()
     }
 }

@@ -99,6 +99,10 @@ impl Run {
                 self.change_twice_across_snapshot(rng, crash, soon)?
             }
             Kind::ChangeThatIsCut => self.cut_a_change(rng, leader, crash, soon)?,
+            Kind::WallClock => self.set_a_wall_clock(rng, id, leader),
+            Kind::LeaderPause => self.leader_stands_still(rng, leader)?,
+            Kind::LostAtExpiry => self.leader_is_lost_at_expiry(rng, leader, id)?,
+            Kind::LeaderDisk => self.leader_cannot_write(rng, leader, soon)?,
         }
         Ok(())
     }

@@ -5,14 +5,29 @@ use quorate_core::rng::Rng;
 use quorate_service::wire::{Request, op};
 use quorate_znode::acl::Acl;
 
-/// The nodes that clients know.
-const PATHS: &[&str] = &["/a", "/b", "/c", "/a/x", "/a/y", "/b/x", "/b/x/z", "/q"];
+use crate::clients::access::{READ, Who};
+use crate::clients::keeping::{LIMITS, QUOTA, STATS};
+
+/// The nodes that clients know, and that all of them may change.
+pub(crate) const PATHS: &[&str] = &["/a", "/b", "/c", "/a/x", "/a/y", "/b/x", "/b/x/z", "/q"];
+/// A node that everybody may read, and those below it that not everybody may.
+const OPEN: &str = "/s";
+const SECRET: &[&str] = &["/s/k", "/s/o"];
+/// A container and a TTL node, each with a child.
+const CONTAINER: &[&str] = &["/k", "/k/x"];
+const TTL: &[&str] = &["/t", "/t/x"];
+/// A node with more data than others.
+pub(crate) const LARGE: &str = "/l";
+/// How much that is.
+const LARGE_BYTES: usize = 4096;
+/// How often it is read at once by a client that does not hear the answer.
+const LARGE_READS: usize = 64;
 
 /// A request.
-pub(crate) fn draw(rng: &mut Rng) -> Request {
+pub(crate) fn draw(rng: &mut Rng, who: Who) -> Request {
     let path = path(rng);
     let watch = rng.below(2) == 0;
-    match rng.below(100) {
+    match rng.below(116) {
         0..14 => create(rng, path, 0),
         14..26 => create(rng, path, 1),
         26..30 => create(rng, "/q/n-".to_owned(), 3),
@@ -27,6 +42,9 @@ pub(crate) fn draw(rng: &mut Rng) -> Request {
         90..95 => Request::Sync { path: Some(path) },
         95..98 => Request::AddWatch { path, mode: i32::from(watch) },
         98..99 => Request::AddWatch { path: "/".to_owned(), mode: 1 },
+        99..109 => guarded(rng, who, watch),
+        109..111 => quota(rng),
+        111..115 => kept(rng),
         // No such flags: the server that reads it refuses it.
         _ => create(rng, path, 9),
     }
@@ -45,14 +63,102 @@ fn element(rng: &mut Rng) -> Request {
 }
 
 fn create(rng: &mut Rng, path: String, flags: i32) -> Request {
+    create_with(rng, path, flags, vec![Acl::world(31)])
+}
+
+fn create_with(rng: &mut Rng, path: String, flags: i32, acl: Vec<Acl>) -> Request {
     let op = if rng.below(2) == 0 { op::CREATE } else { op::CREATE2 };
-    let acl = Some(vec![Acl::world(31)]);
-    Request::Create { op, path, data: data(rng), acl, flags, ttl: None }
+    Request::Create { op, path, data: data(rng), acl: Some(acl), flags, ttl: None }
+}
+
+/// Around nodes that not everybody may read.
+fn guarded(rng: &mut Rng, who: Who, watch: bool) -> Request {
+    let path = one_of(rng, SECRET);
+    let acl = || match who.proof() {
+        Some(_) => vec![Acl { perms: 31, scheme: "auth".into(), id: "".into() }],
+        None => Who::Bob.alone(),
+    };
+    match rng.below(14) {
+        0 => create(rng, OPEN.to_owned(), 0),
+        1..3 => create_with(rng, path, 0, acl()),
+        3 => create_with(rng, path, 0, [Who::Noc.alone(), vec![Acl::world(READ)]].concat()),
+        4..6 => Request::SetData { path, data: data(rng), version: -1 },
+        6 => Request::Delete { path, version: -1 },
+        7 => Request::GetData { path, watch },
+        8 => Request::Exists { path, watch },
+        9 => Request::AddWatch { path: OPEN.to_owned(), mode: 1 },
+        10 => Request::GetAcl { path },
+        11 => Request::SetAcl { path, acl: Some(acl()), version: -1 },
+        // It is gone before anybody could look who may read it.
+        12 => Request::Multi(vec![
+            create_with(rng, path.clone(), 0, acl()),
+            Request::SetData { path: path.clone(), data: data(rng), version: -1 },
+            Request::Delete { path, version: -1 },
+        ]),
+        _ => Request::GetChildren2 { path: OPEN.to_owned(), watch },
+    }
+}
+
+/// A quota begins, or ends.
+fn quota(rng: &mut Rng) -> Request {
+    let text = || Some(Bytes::from_static(b"count=-1,bytes=-1"));
+    let acl = || Some(vec![Acl::world(31)]);
+    let create = |path: &str| Request::Create {
+        op: op::CREATE,
+        path: path.to_owned(),
+        data: text(),
+        acl: acl(),
+        flags: 0,
+        ttl: None,
+    };
+    let delete = |path: &str| Request::Delete { path: path.to_owned(), version: -1 };
+    Request::Multi(if rng.below(4) > 0 {
+        [QUOTA, LIMITS, STATS].into_iter().map(create).collect()
+    } else {
+        [STATS, LIMITS, QUOTA].into_iter().map(delete).collect()
+    })
+}
+
+/// Around nodes that leaders remove by themselves.
+fn kept(rng: &mut Rng) -> Request {
+    let (which, acl) = (rng.below(2) == 0, Some(vec![Acl::world(31)]));
+    let paths = if which { CONTAINER } else { TTL };
+    let path = paths[0].to_owned();
+    match rng.below(8) {
+        0..3 if which => {
+            let op = op::CREATE_CONTAINER;
+            Request::Create { op, path, data: None, acl, flags: 4, ttl: None }
+        }
+        0..3 => {
+            let ttl = Some(200 + i64::try_from(rng.below(2_000)).unwrap_or(0));
+            Request::Create { op: op::CREATE_TTL, path, data: None, acl, flags: 5, ttl }
+        }
+        3..5 => create(rng, paths[1].to_owned(), 1),
+        5..7 => Request::Delete { path: paths[1].to_owned(), version: -1 },
+        _ => Request::SetData { path, data: data(rng), version: -1 },
+    }
+}
+
+/// The node with much data is made.
+pub(crate) fn make_large() -> Request {
+    let (op, path, acl) = (op::CREATE, LARGE.to_owned(), Some(vec![Acl::world(31)]));
+    let data = Some(Bytes::from_static(&[b'l'; LARGE_BYTES]));
+    Request::Create { op, path, data, acl, flags: 0, ttl: None }
+}
+
+/// It is read so often that nobody would wait for the answers to be written.
+pub(crate) fn read_large() -> Request {
+    let read = || Request::GetData { path: LARGE.to_owned(), watch: false };
+    Request::MultiRead((0..LARGE_READS).map(|_| read()).collect())
 }
 
 fn path(rng: &mut Rng) -> String {
-    let at = usize::try_from(rng.below(PATHS.len() as u64)).unwrap_or(0);
-    PATHS[at].to_owned()
+    one_of(rng, PATHS)
+}
+
+fn one_of(rng: &mut Rng, paths: &[&str]) -> String {
+    let at = usize::try_from(rng.below(paths.len() as u64)).unwrap_or(0);
+    paths[at].to_owned()
 }
 
 fn data(rng: &mut Rng) -> Option<Bytes> {
@@ -71,6 +177,7 @@ pub(crate) const fn is_write(request: &Request) -> bool {
         Request::Create { .. }
             | Request::Delete { .. }
             | Request::SetData { .. }
+            | Request::SetAcl { .. }
             | Request::Multi(_)
             | Request::CloseSession
     )

@@ -11,11 +11,13 @@ use quorate_core::time::Instant;
 use quorate_core::txn::RequestId;
 use quorate_core::zxid::Zxid;
 use quorate_service::wire::{
-    ConnectRequest, ConnectResponse, NOTIFICATION_XID, PING_XID, ReplyHeader, Request,
-    SET_WATCHES_XID, WatcherEvent, password, split_reply,
+    AUTH_XID, ConnectRequest, ConnectResponse, NOTIFICATION_XID, PING_XID, ReplyHeader, Request,
+    SET_WATCHES_XID, WatcherEvent, code, password, split_reply,
 };
 
-use crate::clients::asking::{draw, is_write};
+use crate::clients::access::Who;
+use crate::clients::asking::{draw, is_write, make_large, read_large};
+use crate::clients::history::{act, told};
 use crate::clients::link::{News, Said};
 use crate::clients::watching::Watching;
 use crate::clients::{Crowd, replies};
@@ -29,15 +31,19 @@ struct Sent {
     request: Request,
     /// The greatest zxid that any client had seen.
     floor: Zxid,
+    at: Instant,
+    /// Its number among those that one order has to explain.
+    op: Option<usize>,
 }
 
 /// A client and its session.
 #[derive(Debug)]
 pub(crate) struct Client {
     rng: Rng,
+    pub(super) who: Who,
     /// 0 while it has none.
     pub(crate) session: i64,
-    timeout: Duration,
+    pub(super) timeout: Duration,
     pub(crate) link: Option<ClientId>,
     /// The connection has the session.
     open: bool,
@@ -57,8 +63,10 @@ pub(crate) struct Client {
     /// When a request was answered last.
     pub(super) served: Instant,
     /// It stands still.
-    paused: Option<Instant>,
+    pub(super) paused: Option<Instant>,
     missed: Vec<(ClientId, Said)>,
+    /// Events may have come ahead of the replies to what was asked for until then: those were held back.
+    pub(super) ahead: Option<Instant>,
     /// It has asked to end its session.
     closes: bool,
 }
@@ -66,8 +74,14 @@ pub(crate) struct Client {
 impl Client {
     pub(super) fn new(mut rng: Rng, tick: Duration) -> Self {
         let ticks = 2 + u32::try_from(rng.below(5)).unwrap_or(0);
+        let who = match rng.below(3) {
+            0 => Who::Anyone,
+            1 => Who::Bob,
+            _ => Who::Noc,
+        };
         Self {
             rng,
+            who,
             session: 0,
             timeout: tick * ticks,
             link: None,
@@ -85,12 +99,19 @@ impl Client {
             served: Instant::ORIGIN,
             paused: None,
             missed: Vec::new(),
+            ahead: None,
             closes: false,
         }
     }
 
     pub(super) const fn is_open(&self) -> bool {
         self.open
+    }
+
+    /// What was not answered, and has to be explained.
+    pub(super) fn unanswered(&self) -> impl Iterator<Item = (RequestId, usize)> + '_ {
+        let id = |sent: &Sent| RequestId { client: self.session, cxid: sent.xid };
+        self.sent.iter().filter_map(move |sent| sent.op.map(|op| (id(sent), op)))
     }
 
     /// Where it stands.
@@ -161,8 +182,13 @@ impl Crowd {
                 // What is sent behind it is not carried out.
                 self.burst(at, link, 2, now);
             }
+            8..9 if !calm => {
+                let most = client.timeout / 2;
+                let until = now + up_to(&mut client.rng, most);
+                self.stop_reading(at, link, until, now);
+            }
             // In the end servers that lag have to keep up.
-            8..50 if !calm || client.rng.below(4) == 0 => {
+            9..51 if !calm || client.rng.below(4) == 0 => {
                 let burst = 1 + client.rng.below(6);
                 self.burst(at, link, burst, now);
             }
@@ -177,9 +203,28 @@ impl Crowd {
 
     fn burst(&mut self, at: usize, link: ClientId, count: u64, now: Instant) {
         for _ in 0..count {
-            let request = draw(&mut self.clients[at].rng);
+            let client = &mut self.clients[at];
+            let request = draw(&mut client.rng, client.who);
             self.send(at, link, request, now);
         }
+    }
+
+    /// A client asks on and reads nothing. Some ask for so much that servers have to hold it back.
+    fn stop_reading(&mut self, at: usize, link: ClientId, until: Instant, now: Instant) {
+        let Some(open) = self.links.get_mut(&link) else { return };
+        if open.unread.is_some() {
+            return;
+        }
+        open.unread = Some(Vec::new());
+        self.unread += 1;
+        self.scheduled.push((until, News::Reads(link)));
+        if self.clients[at].rng.below(3) == 0 {
+            self.send(at, link, make_large(), now);
+            for _ in 0..6 {
+                self.send(at, link, read_large(), now);
+            }
+        }
+        self.burst(at, link, 4, now);
     }
 
     fn connect(&mut self, at: usize, now: Instant) {
@@ -198,11 +243,16 @@ impl Crowd {
             password: Bytes::copy_from_slice(&password(client.session)),
             read_only: Some(false),
         };
-        let seen = client.seen;
+        let (seen, who) = (client.seen, client.who);
         let again = client.watching.again(seen);
         let before = std::mem::take(&mut client.watching);
-        client.watching.begin(seen);
+        client.watching.begin(seen, who);
         self.say_up(id, Said::Bytes(request.encode()), now);
+        if let Some(proof) = who.proof() {
+            let (scheme, auth) = (Some("digest".to_owned()), Bytes::from_static(proof.as_bytes()));
+            let frame = Request::Auth { kind: 0, scheme, auth }.frame(AUTH_XID);
+            self.say_up(id, Said::Bytes(frame), now);
+        }
         if let Some(again) = again {
             self.clients[at].kept = Some(before);
             self.send(at, id, again, now);
@@ -225,7 +275,9 @@ impl Crowd {
         let frame = request.frame(xid);
         let id = RequestId { client: client.session, cxid: xid };
         self.judge.sessions.on_sent(id, server);
-        client.sent.push_back(Sent { xid, request, floor: self.judge.seen });
+        self.judge.who.insert(id.client, client.who);
+        let op = act(&request).and_then(|act| self.judge.linear.call(client.session, act));
+        client.sent.push_back(Sent { xid, request, floor: self.judge.seen, at: now, op });
         self.say_up(link, Said::Bytes(frame), now);
     }
 
@@ -238,10 +290,17 @@ impl Crowd {
             return Ok(());
         }
         (client.link, client.open) = (None, false);
+        let ahead = client.ahead.take().is_some();
+        let unanswered: Vec<_> = client.unanswered().collect();
+        self.judge.unanswered.extend(unanswered);
+        self.judge.linear.lost(client.session);
         client.sent.clear();
         if let Some(mut kept) = client.kept.take() {
             kept.forget(&mut client.watching);
             client.watching = kept;
+        } else if ahead {
+            // Some may be of watches whose replies never came.
+            client.watching.give_up();
         } else {
             client.watching.lose(&self.judge, server)?;
         }
@@ -306,6 +365,12 @@ impl Crowd {
                 Err(error) => broken(Rule::EventOrder, server, error.to_string()),
             };
         }
+        if header.xid == AUTH_XID {
+            if header.err == 0 {
+                return Ok(());
+            }
+            return broken(Rule::Reply, server, format!("does not know an identity: {header:?}"));
+        }
         self.on_reply(at, server, header, &body)?;
         self.clients[at].served = now;
         Ok(())
@@ -349,7 +414,7 @@ impl Crowd {
     ) -> Result<(), Violation> {
         let (client, judge) = (&mut self.clients[at], &mut self.judge);
         judge.replies += 1;
-        let Some(Sent { xid, request, floor }) = client.sent.pop_front() else {
+        let Some(Sent { xid, request, floor, at: asked, op }) = client.sent.pop_front() else {
             let detail = format!("a reply to {}, and no request waits", header.xid);
             return broken(Rule::ReplyOrder, server, detail);
         };
@@ -362,7 +427,7 @@ impl Crowd {
             let detail = format!("{request:?} as of {zxid}, behind its own {}", client.wrote);
             return broken(Rule::OwnWrite, server, detail);
         }
-        if zxid < client.seen {
+        if zxid < client.seen && !judge.is_alike(zxid, client.seen) {
             let detail = format!("{request:?} as of {zxid}, behind {}", client.seen);
             return broken(Rule::View, server, detail);
         }
@@ -370,17 +435,31 @@ impl Crowd {
             let detail = format!("sync as of {zxid}, and {floor} was shown before");
             return broken(Rule::SyncPoint, server, detail);
         }
-        client.seen = zxid;
+        client.seen = zxid.max(client.seen);
         if !zxid.is_epoch_start() {
             judge.seen = zxid.max(judge.seen);
         }
         client.watching.advance(judge, server, zxid, &request)?;
+        if client.ahead.is_some_and(|until| asked > until) {
+            client.ahead = None;
+        }
+        if client.ahead.is_none() {
+            client.watching.nothing_more(server, zxid)?;
+        }
+        judge.hidden += std::mem::take(&mut client.watching.hidden);
+        judge.denied += u64::from(header.err == code::NO_AUTH);
         if let Request::SetWatches { .. } = request {
+            judge.set_again += 1;
             client.kept = None;
             return Ok(());
         }
         let id = RequestId { client: client.session, cxid: xid };
-        replies::judge(judge, server, id, &request, header, body)?;
+        let response = replies::judge(judge, server, id, client.who, &request, header, body)?;
+        if let (Some(at), Some(act)) = (op, act(&request)) {
+            if let Some(told) = told(&act, header.err, response.as_ref()) {
+                judge.linear.told(client.session, at, told, zxid.0);
+            }
+        }
         client.watching.set(&request, header.err);
         if is_write(&request) && header.err == 0 {
             client.wrote = zxid;

@@ -9,10 +9,15 @@ use quorate_core::txn::{RequestId, Txn};
 use quorate_core::zxid::Zxid;
 use quorate_service::wire::event::{CHILDREN_CHANGED, CREATED, DATA_CHANGED, DELETED};
 use quorate_service::wire::{Stat, WatcherEvent};
-use quorate_znode::{Outcome, Tree};
+use quorate_znode::acl::Acls;
+use quorate_znode::stat::Owner;
+use quorate_znode::{Gone, NodeRef, Outcome, Tree};
 
+use crate::clients::access::{ADMIN, CREATE, DELETE, READ, WRITE, Who};
+use crate::clients::keeping::{Kept, quota_is_right};
 use crate::clients::sessions::Sessions;
 use crate::hash::Mix;
+use crate::linear;
 use crate::rule::{Rule, Violation, broken};
 
 /// A node at one moment.
@@ -21,6 +26,15 @@ pub(crate) struct Seen {
     pub(crate) data: Option<Bytes>,
     pub(crate) stat: Stat,
     pub(crate) children: BTreeSet<String>,
+    pub(crate) acl: Option<Acls>,
+    pub(crate) owner: Owner,
+}
+
+/// What watches are told of, and who may hear it: whoever may read a node with this list.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    pub(crate) event: WatcherEvent,
+    pub(crate) acl: Option<Acls>,
 }
 
 /// A committed transaction.
@@ -28,9 +42,11 @@ pub(crate) struct Seen {
 pub(crate) struct Entry {
     pub(crate) outcome: Outcome,
     /// What it changed, as watches are told of it.
-    changes: Vec<WatcherEvent>,
+    changes: Vec<Change>,
     /// The tree and the table of sessions behind it.
     digest: (u64, u64),
+    /// Access lists, for some.
+    lists: Option<u64>,
 }
 
 /// What is committed, and what came of it.
@@ -42,11 +58,20 @@ pub(crate) struct Judge {
     /// Each node that was ever there, at each of its changes.
     nodes: BTreeMap<String, Vec<(Zxid, Option<Seen>)>>,
     pub(crate) sessions: Sessions,
+    pub(crate) kept: Kept,
+    /// What clients asked for and were told; and what of it was never answered.
+    pub(crate) linear: linear::sessions::Sessions,
+    pub(crate) unanswered: Vec<(RequestId, usize)>,
+    /// Who the clients of sessions are.
+    pub(crate) who: BTreeMap<i64, Who>,
     /// The greatest zxid that a client has seen.
     pub(crate) seen: Zxid,
     /// What is counted.
     pub(crate) replies: u64,
     pub(crate) events: u64,
+    pub(crate) hidden: u64,
+    pub(crate) denied: u64,
+    pub(crate) set_again: u64,
     /// How many connections there were.
     pub(crate) links: u64,
 }
@@ -70,6 +95,13 @@ impl Judge {
         self.by_request.get(&id).copied()
     }
 
+    /// Whether nothing has changed between these: the later one is the start of an epoch, at which a server shows the history
+    /// of those before.
+    pub(crate) fn is_alike(&self, zxid: Zxid, later: Zxid) -> bool {
+        let between = Zxid(zxid.0.saturating_add(1))..=later;
+        later.is_epoch_start() && self.entries.range(between).next().is_none()
+    }
+
     /// A node behind the transaction `zxid`.
     pub(crate) fn node(&self, path: &str, zxid: Zxid) -> Option<&Seen> {
         let versions = self.nodes.get(path)?;
@@ -82,7 +114,7 @@ impl Judge {
         &self,
         after: Zxid,
         through: Zxid,
-    ) -> impl Iterator<Item = (Zxid, &WatcherEvent)> {
+    ) -> impl Iterator<Item = (Zxid, &Change)> {
         let range = Zxid(after.0.saturating_add(1))..=through.max(Zxid(after.0.saturating_add(1)));
         let entries = self.entries.range(range).filter(move |(zxid, _)| **zxid <= through);
         entries.flat_map(|(zxid, entry)| entry.changes.iter().map(|change| (*zxid, change)))
@@ -100,16 +132,24 @@ impl Judge {
             return broken(Rule::SameTree, server, format!("{zxid} is not understood"));
         };
         let outcome = applied.outcome;
+        if let Outcome::Multi(outcomes) = &outcome {
+            outcomes
+                .iter()
+                .try_for_each(|one| self.is_permitted(server, zxid, header.client, one))?;
+        } else {
+            self.is_permitted(server, zxid, header.client, &outcome)?;
+        }
+        let gone = |gone: &Gone| self.node(&gone.path, zxid);
+        let removed = if let Outcome::Deleted(one) = &outcome { gone(one).cloned() } else { None };
+        self.kept.on_committed(server, txn, &outcome, removed.as_ref(), &self.tree)?;
         let failed = outcome.error().is_some();
         if failed && digest(&self.tree) != before {
             let detail = format!("{zxid} failed, and has changed something: {outcome:?}");
             return broken(Rule::Multi, server, detail);
         }
-        let mut changes = Vec::new();
-        if !failed {
-            changes_of(&outcome, &mut changes);
-        }
-        for WatcherEvent { path, .. } in &changes {
+        let changes = if failed { Vec::new() } else { changes_of(&outcome, &self.tree) };
+        let lists = if let Outcome::AclSet { path, .. } = &outcome { Some(path) } else { None };
+        for path in changes.iter().map(|change| &change.event.path).chain(lists) {
             let now = seen(&self.tree, path);
             let versions = self.nodes.entry(path.clone()).or_default();
             versions.retain(|(at, _)| *at != zxid);
@@ -121,20 +161,57 @@ impl Judge {
             self.by_request.insert(header.request(), zxid);
         }
         let digest = digest(&self.tree);
-        self.entries.insert(zxid, Entry { outcome, changes, digest });
+        let lists = is_looked_into(zxid).then(|| lists_of(&self.tree));
+        self.entries.insert(zxid, Entry { outcome, changes, digest, lists });
         Ok(())
     }
 
     /// A server has applied everything through a transaction, or taken over a state: it has the same as all.
     pub(crate) fn same(&self, server: ServerId, tree: &Tree) -> Result<(), Violation> {
         owners_live(server, tree)?;
+        quota_is_right(server, tree)?;
         let at = tree.last_zxid();
         let known = self.entries.range(..=at).next_back();
         let expected = known.map_or_else(|| digest(&Tree::new()), |(_, entry)| entry.digest);
-        if digest(tree) == expected {
+        if digest(tree) != expected {
+            let detail = format!("has another tree or other sessions at {at}");
+            return broken(Rule::SameTree, server, detail);
+        }
+        let lists = known.filter(|(zxid, _)| **zxid == at).and_then(|(_, entry)| entry.lists);
+        if lists.is_some_and(|lists| lists != lists_of(tree)) {
+            return broken(Rule::SameTree, server, format!("has other access lists at {at}"));
+        }
+        Ok(())
+    }
+
+    /// What a session has done, it was permitted to do, by what was there before.
+    fn is_permitted(
+        &self,
+        server: ServerId,
+        zxid: Zxid,
+        session: i64,
+        outcome: &Outcome,
+    ) -> Result<(), Violation> {
+        let (path, permission) = match outcome {
+            Outcome::Created { path, .. } => (parent(path), CREATE),
+            Outcome::Deleted(gone) => (parent(&gone.path), DELETE),
+            Outcome::DataSet { path, .. } => (&**path, WRITE),
+            Outcome::AclSet { path, .. } => (&**path, ADMIN),
+            Outcome::Checked { path } => (&**path, READ),
+            Outcome::SessionOpened { .. }
+            | Outcome::SessionClosed { .. }
+            | Outcome::Multi(_)
+            | Outcome::Failed(_) => return Ok(()),
+        };
+        // What is asked for in no session is the leader's, or the operator's.
+        let (Some(who), Some(node)) = (self.who.get(&session), self.node(path, zxid)) else {
+            return Ok(());
+        };
+        if who.may(node.acl.as_ref(), permission) {
             return Ok(());
         }
-        broken(Rule::SameTree, server, format!("has another tree or other sessions at {at}"))
+        let detail = format!("{zxid}, {outcome:?}, by {who:?}, and {path} permits it not");
+        broken(Rule::Access, server, detail)
     }
 }
 
@@ -156,38 +233,72 @@ fn digest(tree: &Tree) -> (u64, u64) {
     (tree.digest(), mix.finish())
 }
 
+/// Whether the access lists behind a transaction are compared: the digest leaves them out, and to look at all takes long.
+fn is_looked_into(zxid: Zxid) -> bool {
+    zxid.0 % 16 == 0
+}
+
+/// All access lists.
+fn lists_of(tree: &Tree) -> u64 {
+    let (mut mix, mut left) = (Mix::default(), vec![String::new()]);
+    while let Some(path) = left.pop() {
+        let Some(node) = tree.get(if path.is_empty() { "/" } else { &path }) else { continue };
+        (&path, node.acl()).hash(&mut mix);
+        left.extend(node.children().map(|name| format!("{path}/{name}")));
+    }
+    mix.finish()
+}
+
 fn seen(tree: &Tree, path: &str) -> Option<Seen> {
     tree.get(path).map(|node| Seen {
         data: node.data().cloned(),
         stat: node.stat(),
         children: node.children().map(str::to_owned).collect(),
+        acl: node.acl().cloned(),
+        owner: node.owner(),
     })
 }
 
-/// What watches are told of, in order.
-fn changes_of(outcome: &Outcome, changes: &mut Vec<WatcherEvent>) {
-    match outcome {
-        Outcome::Created { path, .. } => {
-            changes.push(event(CREATED, path));
-            changes.push(event(CHILDREN_CHANGED, parent(path)));
-        }
-        Outcome::Deleted(gone) => {
-            changes.push(event(DELETED, &gone.path));
-            changes.push(event(CHILDREN_CHANGED, parent(&gone.path)));
-        }
-        Outcome::DataSet { path, .. } => changes.push(event(DATA_CHANGED, path)),
-        Outcome::SessionClosed { deleted } => {
-            for gone in deleted {
-                changes.push(event(DELETED, &gone.path));
-                changes.push(event(CHILDREN_CHANGED, parent(&gone.path)));
+/// What watches are told of, in order. Who may hear of it is said by the list that the node had at that moment: the one
+/// with which it is deleted later in the same transaction, else that which it has now.
+fn changes_of(outcome: &Outcome, tree: &Tree) -> Vec<Change> {
+    let one = std::slice::from_ref(outcome);
+    let all = if let Outcome::Multi(outcomes) = outcome { outcomes } else { one };
+    let mut changes = Vec::new();
+    for (at, outcome) in all.iter().enumerate() {
+        let list_of = |path: &str| {
+            let gone = all[at + 1..].iter().find_map(|later| {
+                let gone = if let Outcome::Deleted(gone) = later { Some(gone) } else { None };
+                gone.filter(|gone| gone.path == path).map(|gone| gone.acl.clone())
+            });
+            gone.unwrap_or_else(|| tree.get(path).and_then(|node: NodeRef<'_>| node.acl().cloned()))
+        };
+        let mut tell =
+            |kind, path: &str, acl| changes.push(Change { event: event(kind, path), acl });
+        match outcome {
+            Outcome::Created { path, .. } => {
+                tell(CREATED, path, list_of(path));
+                tell(CHILDREN_CHANGED, parent(path), list_of(parent(path)));
             }
+            Outcome::Deleted(gone) => {
+                tell(DELETED, &gone.path, gone.acl.clone());
+                tell(CHILDREN_CHANGED, parent(&gone.path), list_of(parent(&gone.path)));
+            }
+            Outcome::DataSet { path, .. } => tell(DATA_CHANGED, path, list_of(path)),
+            Outcome::SessionClosed { deleted } => {
+                for gone in deleted {
+                    tell(DELETED, &gone.path, gone.acl.clone());
+                    tell(CHILDREN_CHANGED, parent(&gone.path), list_of(parent(&gone.path)));
+                }
+            }
+            Outcome::Multi(_)
+            | Outcome::AclSet { .. }
+            | Outcome::Checked { .. }
+            | Outcome::SessionOpened { .. }
+            | Outcome::Failed(_) => {}
         }
-        Outcome::Multi(outcomes) => outcomes.iter().for_each(|one| changes_of(one, changes)),
-        Outcome::AclSet { .. }
-        | Outcome::Checked { .. }
-        | Outcome::SessionOpened { .. }
-        | Outcome::Failed(_) => {}
     }
+    changes
 }
 
 pub(crate) fn event(kind: i32, path: &str) -> WatcherEvent {

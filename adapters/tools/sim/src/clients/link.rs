@@ -30,6 +30,8 @@ pub(crate) enum News {
     ToServer(ClientId, Said),
     /// Something comes to a client.
     ToClient(ClientId, Said),
+    /// A client reads again.
+    Reads(ClientId),
 }
 
 /// A connection.
@@ -45,6 +47,12 @@ pub(crate) struct Link {
     pub(crate) at_client: bool,
     /// The server has said something: behind the first frame all have headers.
     pub(crate) answered: bool,
+    /// What the client has not read, while it does not read.
+    pub(crate) unread: Option<Vec<Bytes>>,
+    /// How many bytes that are.
+    pub(crate) waiting: usize,
+    /// How many bytes its server takes for unwritten.
+    pub(crate) unwritten: usize,
     /// When what was said last arrives, by the end at which it does.
     to_server: Instant,
     to_client: Instant,
@@ -59,6 +67,9 @@ impl Link {
             at_server: true,
             at_client: true,
             answered: false,
+            unread: None,
+            waiting: 0,
+            unwritten: 0,
             to_server: now,
             to_client: now,
         }

@@ -33,9 +33,11 @@ pub(crate) struct Sessions {
     ending: BTreeSet<(ServerId, i64)>,
     /// Requests that were prepared when their session was at another server already.
     stale: BTreeSet<RequestId>,
-    /// How many of those there were, and how many sessions have expired.
+    /// How many of those there were; how many sessions have moved, expired, and were closed by their clients.
+    pub(crate) stale_writes: u64,
     pub(crate) moved: u64,
     pub(crate) expired: u64,
+    pub(crate) asked_to_end: u64,
 }
 
 impl Sessions {
@@ -50,13 +52,16 @@ impl Sessions {
         let session = header.client;
         if matches!(outcome, Outcome::SessionClosed { .. }) {
             self.closed.entry(session).or_insert(zxid);
+            self.asked_to_end += u64::from(header.cxid != 0);
             return Ok(());
         }
         if outcome.error().is_some() {
             return Ok(());
         }
         if let Some(closed) = self.closed.get(&session) {
-            let detail = format!("{zxid} is of session {session:x}, which has ended with {closed}");
+            let detail = format!(
+                "{zxid}, {outcome:?}, is of session {session:x}, which has ended with {closed}"
+            );
             return broken(Rule::Closed, server, detail);
         }
         if let Outcome::SessionOpened { timeout } = outcome {
@@ -74,6 +79,11 @@ impl Sessions {
         Ok(())
     }
 
+    /// Those that have ended, and with which transaction.
+    pub(crate) fn ended(&self) -> impl Iterator<Item = (i64, Zxid)> + '_ {
+        self.closed.iter().map(|(session, zxid)| (*session, *zxid))
+    }
+
     /// A client sends a request.
     pub(crate) fn on_sent(&mut self, id: RequestId, to: ServerId) {
         self.sent.insert(id, to);
@@ -81,21 +91,37 @@ impl Sessions {
 
     /// A session is at this server from here on, as a leader says.
     pub(crate) fn on_moved(&mut self, leader: ServerId, session: i64, to: ServerId) {
-        self.owners.insert((leader, session), to);
+        let before = self.owners.insert((leader, session), to);
+        self.moved += u64::from(before.is_some_and(|before| before != to));
     }
 
-    /// A leader makes a transaction of a request. `closes`: of one that ends its session.
-    pub(crate) fn on_prepared(&mut self, leader: ServerId, id: RequestId, closes: bool) {
+    /// A leader makes a transaction of a request. `closes`: of one that ends its session. A session ends for its silence
+    /// only where this leader, in this leadership, has taken it for silent.
+    pub(crate) fn on_prepared(
+        &mut self,
+        leader: ServerId,
+        id: RequestId,
+        closes: bool,
+    ) -> Result<(), Violation> {
         if closes {
             // From whichever connection: it is not looked at.
             self.closing.insert(id.client);
-            return;
+            let lives =
+                self.opened.contains_key(&id.client) && !self.closed.contains_key(&id.client);
+            if id.cxid == 0 && lives && !self.ending.contains(&(leader, id.client)) {
+                let detail = format!("ends session {:x}, which others took for silent", id.client);
+                return broken(Rule::Expiry, leader, detail);
+            }
+            // From here on nothing keeps it alive.
+            self.ending.insert((leader, id.client));
+            return Ok(());
         }
         let owner = self.owners.get(&(leader, id.client));
-        let (Some(by), Some(at)) = (self.sent.get(&id), owner) else { return };
+        let (Some(by), Some(at)) = (self.sent.get(&id), owner) else { return Ok(()) };
         if by != at && self.stale.insert(id) {
-            self.moved += 1;
+            self.stale_writes += 1;
         }
+        Ok(())
     }
 
     /// A server tells a client that it has its session, having applied everything through `applied`.
@@ -189,7 +215,14 @@ impl Sessions {
             return Ok(());
         }
         let silent = now.since(last);
-        let detail = format!("session {session:x} was silent for {silent:?} only of {timeout:?}");
+        let of_it = self.heard.iter().filter(|((of, _), _)| *of == session);
+        let heard: Vec<_> = of_it.map(|((_, at), heard)| (at, heard.last())).collect();
+        let answers: Vec<_> = self.answered.iter().filter(|((at, _), _)| *at == leader).collect();
+        let detail = format!(
+            "session {session:x} was silent for {silent:?} only of {timeout:?}: now is {now:?}, it leads \
+             since {:?}, the session was last heard at {heard:?}, and pings were answered: {answers:?}",
+            self.leads.get(&leader)
+        );
         broken(Rule::Expiry, leader, detail)
     }
 }

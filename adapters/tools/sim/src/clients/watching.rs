@@ -10,7 +10,8 @@ use quorate_core::zxid::Zxid;
 use quorate_service::wire::event::{CHILDREN_CHANGED, CREATED, DATA_CHANGED, DELETED};
 use quorate_service::wire::{Request, WatcherEvent, op};
 
-use crate::clients::judge::{Judge, event};
+use crate::clients::access::{READ, Who};
+use crate::clients::judge::{Change, Judge, event};
 use crate::rule::{Rule, Violation, broken};
 
 /// The watches that a client has set, as far as it knows.
@@ -24,14 +25,18 @@ pub(crate) struct Watching {
     recursive: BTreeSet<String>,
     /// The events of everything through this were heard.
     through: Zxid,
+    /// Who its client is: it hears of what it may read.
+    who: Who,
+    /// How many events it was not told for that.
+    pub(crate) hidden: u64,
     /// Events that came since the last reply.
     heard: VecDeque<WatcherEvent>,
 }
 
 impl Watching {
     /// A connection begins: nothing is watched there.
-    pub(crate) fn begin(&mut self, seen: Zxid) {
-        *self = Self { through: seen, ..Self::default() };
+    pub(crate) fn begin(&mut self, seen: Zxid, who: Who) {
+        *self = Self { through: seen, who, ..Self::default() };
     }
 
     /// An event has come.
@@ -42,12 +47,18 @@ impl Watching {
     /// These events were heard by `other`, which is of no use any more: what they were for is not watched any more.
     pub(crate) fn forget(&mut self, other: &mut Self) {
         for event in other.heard.drain(..) {
-            self.fire(&event);
+            self.consume(&event);
         }
     }
 
-    /// A reply shows everything through `zxid`: the events of that have come, in order, and no others but what `request`
-    /// brings at once.
+    /// The connection is lost while replies were held back: what was heard is not watched any more.
+    pub(crate) fn give_up(&mut self) {
+        for event in std::mem::take(&mut self.heard) {
+            self.consume(&event);
+        }
+    }
+
+    /// A reply shows everything through `zxid`: the events of that have come, in order, and what `request` brings at once.
     pub(crate) fn advance(
         &mut self,
         judge: &Judge,
@@ -61,8 +72,7 @@ impl Watching {
             }
         }
         self.through = self.through.max(zxid);
-        self.on_again(judge, server, zxid, request)?;
-        self.nothing_more(server, zxid)
+        self.on_again(judge, server, zxid, request)
     }
 
     /// The connection is lost: what was heard is a prefix of what had to be heard. What was not is watched on.
@@ -71,10 +81,8 @@ impl Watching {
             if self.heard.is_empty() {
                 return Ok(());
             }
-            let before = self.clone();
-            match self.fire(change) {
-                Some(expected) => self.expect(server, at, &expected)?,
-                None => *self = before,
+            if let Some(expected) = self.fire(change) {
+                self.expect(server, at, &expected)?;
             }
         }
         self.nothing_more(server, judge.last())
@@ -95,7 +103,8 @@ impl Watching {
         }
     }
 
-    fn nothing_more(&self, server: ServerId, zxid: Zxid) -> Result<(), Violation> {
+    /// No event is left of those that have come.
+    pub(crate) fn nothing_more(&self, server: ServerId, zxid: Zxid) -> Result<(), Violation> {
         match self.heard.front() {
             None => Ok(()),
             Some(more) => {
@@ -105,8 +114,17 @@ impl Watching {
         }
     }
 
-    /// The event of a change, if it is watched.
-    fn fire(&mut self, change: &WatcherEvent) -> Option<WatcherEvent> {
+    /// The event of a change, if it is watched, and by one that may read the node. Otherwise its watch is used up all the
+    /// same.
+    fn fire(&mut self, change: &Change) -> Option<WatcherEvent> {
+        let watched = self.consume(&change.event);
+        let told = watched && self.who.may(change.acl.as_ref(), READ);
+        self.hidden += u64::from(watched && !told);
+        told.then(|| change.event.clone())
+    }
+
+    /// Whether an event is watched for: from then on no more, unless the watch stays.
+    fn consume(&mut self, change: &WatcherEvent) -> bool {
         let path = &change.path;
         let mut hears = self.persistent.contains(path);
         if change.kind == CHILDREN_CHANGED {
@@ -118,7 +136,7 @@ impl Watching {
                 hears |= self.child.remove(path);
             }
         }
-        hears.then(|| change.clone())
+        hears
     }
 
     /// A request that may set a watch was answered; `err` as in its reply.

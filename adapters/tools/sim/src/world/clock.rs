@@ -120,6 +120,17 @@ impl World {
         Ok(())
     }
 
+    /// Sets the wall clock of a server forward or back, in milliseconds: what it shows of the time of day, and nothing else.
+    pub(crate) fn set_wall_clock(&mut self, id: i64, by_ms: i64) {
+        let Some(server) = self.servers.get_mut(&ServerId(id)) else { return };
+        server.wall += by_ms;
+        if server.front.is_some() {
+            let ahead = by_ms > 0;
+            let class = if ahead { FaultClass::WallClockAhead } else { FaultClass::WallClockBack };
+            self.coverage.hit(class);
+        }
+    }
+
     /// Lets a machine stand still, and its clock with it, until it is [resumed](Self::resume).
     pub fn suspend(&mut self, id: i64) {
         self.pause(id);
@@ -136,7 +147,10 @@ impl World {
         let now = self.now();
         let Some(server) = self.servers.get_mut(&id) else { return };
         if let Some(since) = server.suspended.take() {
-            server.clock.stood(now, now.since(since));
+            let stood = now.since(since);
+            server.clock.stood(now, stood);
+            // Its wall clock has gone on.
+            server.wall += i64::try_from(stood.as_millis()).unwrap_or(0);
             self.leases_void(now);
         }
     }

@@ -43,6 +43,8 @@ pub struct WorldConfig {
     pub keeps_sessions: bool,
     /// How many clients of ZooKeeper there are; if any, all servers run its tree and its service.
     pub clients: usize,
+    /// How far their wall clocks are apart at first, at most.
+    pub walls_apart: Duration,
     /// How much history the servers keep at hand.
     pub history: HistoryLimits,
     /// How many bytes a follower holds before its disk has them.
@@ -88,6 +90,7 @@ impl WorldConfig {
             tells: false,
             keeps_sessions: false,
             clients: 0,
+            walls_apart: Duration::ZERO,
             history: HistoryLimits::default(),
             unsynced_bytes: Limits::default().unsynced_bytes,
             application_max: Duration::from_millis(1),

@@ -113,6 +113,7 @@ impl World {
         let (now, id) = (self.now(), ServerId(id));
         if let Some(server) = self.servers.get_mut(&id) {
             server.disk.wipe();
+            server.remembered = None;
             self.trace.note(now, id, || Told::Wipe);
             self.checker.on_wipe(id);
             self.coverage.hit(FaultClass::Wipe);

@@ -7,6 +7,7 @@ use quorate_core::id::ServerId;
 use quorate_core::time::Instant;
 
 use crate::clients::{Crowd, Judge, News, Said};
+use crate::faults::{Coverage, FaultClass};
 use crate::rule::{Rule, Violation, broken};
 use crate::world::front::Order;
 use crate::world::{What, World};
@@ -23,6 +24,11 @@ impl World {
             News::ToServer(link, said) => {
                 if let Some(server) = crowd.arrives(link, &said) {
                     self.reaches(server, link, said);
+                }
+            }
+            News::Reads(client) => {
+                if let Some((server, bytes)) = crowd.reads(client, now) {
+                    self.is_written(server, client, bytes);
                 }
             }
             News::Act(_) | News::ToClient(..) => crowd.on_news(news, now)?,
@@ -61,6 +67,59 @@ impl World {
         self.order(id, Order::Tell(told));
     }
 
+    /// What a client had not read is written, where the connection has not ended.
+    fn is_written(&mut self, id: ServerId, client: ClientId, bytes: usize) {
+        let server = self.servers.get(&id);
+        let front = server.and_then(|server| server.front.as_ref());
+        if front.is_some_and(|front| front.has(client)) {
+            self.order(id, Order::Tell(Told::Written { client, bytes }));
+        }
+    }
+
+    /// A client says nothing for a while; which, and for how long its session may be silent. None if none has a session.
+    pub(crate) fn silence_a_client(&mut self, picked: u64) -> Option<(usize, Duration)> {
+        let now = self.agenda.now();
+        self.crowd.as_mut().and_then(|crowd| crowd.silence(now, picked))
+    }
+
+    /// Such a client goes on.
+    pub(crate) fn client_speaks(&mut self, at: usize) {
+        let now = self.agenda.now();
+        if let Some(crowd) = &mut self.crowd {
+            crowd.speak(at, now);
+        }
+    }
+
+    /// Counts a fault that meets clients, if there are any.
+    pub(crate) fn hits_clients(&mut self, class: FaultClass) {
+        self.coverage.hits(class, u64::from(self.crowd.is_some()));
+    }
+
+    /// What happened to clients, counted.
+    pub(super) fn count_clients(&self, all: &mut Coverage) {
+        let Some(crowd) = &self.crowd else { return };
+        let (judge, sessions, kept) = (&crowd.judge, &crowd.judge.sessions, &crowd.judge.kept);
+        for (class, count) in [
+            (FaultClass::SilentClient, crowd.silenced),
+            (FaultClass::UnreadReplies, crowd.unread),
+            (FaultClass::RepliesHeldBack, crowd.held_back),
+            (FaultClass::EventsWhileHeldBack, crowd.heard_unread),
+            (FaultClass::SessionExpired, sessions.expired),
+            (FaultClass::SessionClosed, sessions.asked_to_end),
+            (FaultClass::SessionMoved, sessions.moved),
+            (FaultClass::MovedWriteRefused, sessions.stale_writes),
+            (FaultClass::WatchesSetAgain, judge.set_again),
+            (FaultClass::EventHidden, judge.hidden),
+            (FaultClass::PermissionMissing, judge.denied),
+            (FaultClass::QuotaCounted, kept.counted),
+            (FaultClass::ContainerRemoved, kept.containers),
+            (FaultClass::TtlNodeRemoved, kept.ttls),
+            (FaultClass::RemovalRefused, kept.refused),
+        ] {
+            all.hits(class, count);
+        }
+    }
+
     /// Enters what is to happen to clients.
     pub(super) fn enter_clients(&mut self) {
         let Some(crowd) = &mut self.crowd else { return };
@@ -93,11 +152,20 @@ impl World {
         self.crowd.as_ref().map(|crowd| crowd.state()).unwrap_or_default()
     }
 
-    /// Whether every server that runs has what is committed, the same tree and the same sessions.
-    pub(crate) fn trees_are_level(&self) -> bool {
+    /// Whether each of these servers that runs has what is committed, the same tree and the same sessions.
+    pub(crate) fn trees_are_level(&self, mut ids: impl Iterator<Item = ServerId>) -> bool {
         let Some(judge) = self.judge() else { return true };
-        let fronts = self.servers.values().filter_map(|server| server.front.as_ref());
-        fronts.filter(|front| front.tree().last_zxid() < judge.last()).count() == 0
+        let front = |id| self.servers.get(&id).and_then(|server| server.front.as_ref());
+        ids.all(|id| front(id).is_none_or(|front| front.tree().last_zxid() >= judge.last()))
+    }
+
+    /// Whether one order explains all that clients were told; of how many operations.
+    ///
+    /// # Errors
+    ///
+    /// If none does.
+    pub(crate) fn explain_clients(&self) -> Result<usize, Violation> {
+        self.crowd.as_ref().map_or(Ok(0), |crowd| crowd.explain())
     }
 
     /// At the end, long after the last client has vanished: all servers have the same, and no session is left.

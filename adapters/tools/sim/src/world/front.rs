@@ -10,6 +10,7 @@
 //! snapshot, or telling the core how far it is applied.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use quorate_application::clients::{
@@ -28,10 +29,13 @@ use quorate_znode::{Applied, DigestCheck};
 
 use crate::network::up_to;
 use crate::rule::{Rule, Violation, broken};
+use crate::world::told::{holds_back, is_of, shows_what_is_applied};
 use crate::world::{What, World};
 
 /// When the simulated world began, in milliseconds since 1970.
 const BEGINNING_MS: i64 = 1_700_000_000_000;
+/// How many ticks a leader waits between two looks at what is due.
+pub(super) const LOOKS_EVERY: u32 = 3;
 
 /// What is to be done, in order.
 #[derive(Debug)]
@@ -59,8 +63,12 @@ pub(super) struct Front {
     held: BTreeMap<ClientId, Vec<Frame>>,
     /// Whom an answer to a read is for.
     reads: BTreeMap<ReadId, SyncId>,
+    /// How far the wall clock is ahead of the monotonic one, in milliseconds.
+    wall: i64,
+    /// When the wall clock was last set forward by more than leaders wait between two looks at what is due, and by how much.
+    pub(super) set_forward: Option<(Instant, i64)>,
     /// When the service stepped last.
-    stepped: Instant,
+    pub(super) stepped: Instant,
     /// When there is something to do, if that is entered.
     pub(super) wakes: Option<Instant>,
     wants: Vec<Wants>,
@@ -68,10 +76,13 @@ pub(super) struct Front {
 
 impl Front {
     /// That of a server that starts.
-    pub(super) fn new(id: ServerId, tick: std::time::Duration) -> Self {
-        let mut zookeeper = ZooKeeper::with(Options::default());
-        let service =
-            zookeeper.clients(Host { id, tick, frame_bytes_max: 0xf_ffff, remembered: None });
+    pub(super) fn new(id: ServerId, tick: Duration, remembered: Option<i64>) -> Self {
+        let interval = tick * LOOKS_EVERY;
+        let options =
+            Options { extended_types: true, container_interval: interval, ..Options::default() };
+        let mut zookeeper = ZooKeeper::with(options);
+        let host = Host { id, tick, frame_bytes_max: 0xf_ffff, remembered };
+        let service = zookeeper.clients(host);
         Self {
             zookeeper,
             service,
@@ -80,6 +91,8 @@ impl Front {
             open: BTreeMap::new(),
             held: BTreeMap::new(),
             reads: BTreeMap::new(),
+            wall: 0,
+            set_forward: None,
             stepped: Instant::ORIGIN,
             wakes: None,
             wants: Vec::new(),
@@ -123,7 +136,7 @@ impl Front {
 
     fn tell(&mut self, at: Instant, event: Told) {
         self.stepped = self.stepped.max(at);
-        let input = Input { at: self.stepped, wall_ms: wall_ms(self.stepped), event };
+        let input = Input { at: self.stepped, wall_ms: self.wall_ms(self.stepped), event };
         self.service.step_into(input, &mut self.zookeeper, &mut self.wants);
     }
 
@@ -135,6 +148,26 @@ impl Front {
             self.zookeeper.void();
             refusal
         })
+    }
+
+    /// The wall clock of its server shows so much more than the monotonic one from here on.
+    fn set_wall(&mut self, shown: Instant, wall: i64, interval: Duration) {
+        let most = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX);
+        let by = wall.saturating_sub(std::mem::replace(&mut self.wall, wall));
+        if by > most {
+            self.set_forward = Some((shown, by));
+        }
+    }
+
+    /// The wall clock when the monotonic one shows this.
+    pub(super) fn wall_ms(&self, shown: Instant) -> i64 {
+        let since = i64::try_from(shown.since_origin().as_millis()).unwrap_or(0);
+        BEGINNING_MS + self.wall + since
+    }
+
+    /// Whether a connection has not ended.
+    pub(super) fn has(&self, client: ClientId) -> bool {
+        self.open.contains_key(&client)
     }
 
     /// A connection begins.
@@ -163,11 +196,6 @@ impl Front {
             None => Some(frames),
         }
     }
-}
-
-/// The wall clock of a server whose monotonic one shows this.
-fn wall_ms(shown: Instant) -> i64 {
-    BEGINNING_MS + i64::try_from(shown.since_origin().as_millis()).unwrap_or(0)
 }
 
 impl World {
@@ -248,38 +276,6 @@ impl World {
         Ok(())
     }
 
-    /// The oracle hears what a service is told of sessions.
-    fn note_told(&mut self, id: ServerId, shown: Instant, told: &Told) {
-        let now = self.agenda.now();
-        let Some(crowd) = &mut self.crowd else { return };
-        let sessions = &mut crowd.judge.sessions;
-        #[allow(clippy::wildcard_enum_match_arm, reason = "the others tell nothing of sessions")]
-        match told {
-            Told::Serving { leads: true, .. } => sessions.on_leads(id, now),
-            Told::Retired => sessions.on_retired(id),
-            Told::Received { client, .. } => {
-                if let Some(session) = crowd.open_session_of(*client) {
-                    crowd.judge.sessions.on_heard(id, session, now);
-                }
-            }
-            Told::Revalidate { from, body } => {
-                let learner = self.network.at_the_other_end(*from);
-                let session = body.first_chunk().copied().map(i64::from_be_bytes);
-                if let (Some(learner), Some(session)) = (learner, session) {
-                    sessions.on_moved(id, session, learner);
-                }
-            }
-            Told::Touched { from, asked, .. } => {
-                // Clocks may be off: rather a little earlier.
-                let ago = Instant::from_origin(shown.since(*asked)).0 / 10 * 11;
-                if let Some(learner) = self.network.at_the_other_end(*from) {
-                    sessions.on_answered(id, learner, Instant(now.0.saturating_sub(ago)));
-                }
-            }
-            _ => {}
-        }
-    }
-
     fn perform(&mut self, id: ServerId, shown: Instant, order: Order) -> Result<(), Violation> {
         let now = self.agenda.now();
         if let Order::Tell(told) = &order {
@@ -289,6 +285,7 @@ impl World {
             return Ok(());
         };
         let Some(front) = &mut server.front else { return Ok(()) };
+        front.set_wall(shown, server.wall, server.config.timing.tick * LOOKS_EVERY);
         match order {
             Order::Apply(txn) => {
                 let effect = front.zookeeper.apply(&txn);
@@ -310,10 +307,10 @@ impl World {
             }
             Order::Prepare(epoch, zxid, origin, request) => {
                 let closes = request.op == op::CLOSE_SESSION;
-                crowd.judge.sessions.on_prepared(id, request.id, closes);
+                crowd.judge.sessions.on_prepared(id, request.id, closes)?;
                 let most = server.config.limits.txn_bytes;
                 let bytes_max = most.saturating_sub(Txn::HEADER_BYTES);
-                let facts = Facts { zxid, now_ms: wall_ms(shown), bytes_max };
+                let facts = Facts { zxid, now_ms: front.wall_ms(shown), bytes_max };
                 let draft = front.prepare(&facts, origin, &request);
                 server.drafts.push((epoch, draft));
                 let incarnation = server.incarnation;
@@ -325,7 +322,8 @@ impl World {
             Order::Tell(event) => {
                 if let Told::Serving { leads, membership, .. } = &event {
                     let (text, version) = (membership.to_string(), membership.version());
-                    front.zookeeper.set_configuration(&text, version, wall_ms(shown));
+                    let wall_ms = front.wall_ms(shown);
+                    front.zookeeper.set_configuration(&text, version, wall_ms);
                     front.leads = *leads;
                 }
                 front.tell(shown, event);
@@ -346,6 +344,7 @@ impl World {
                 Wants::Send { client, bytes } => {
                     let applied = front.zookeeper.tree().last_zxid();
                     shows_what_is_applied(id, crowd.is_answered(client), &bytes, applied)?;
+                    holds_back(id, crowd, client, &bytes)?;
                     let length = bytes.len();
                     if let Some(session) = crowd.on_sent(client, bytes, now) {
                         let asked = crowd.session_of(client).unwrap_or(0);
@@ -359,7 +358,9 @@ impl World {
                             sessions.on_moved(id, session, id);
                         }
                     }
-                    front.order(Order::Tell(Told::Written { client, bytes: length }));
+                    if crowd.waiting(client).is_none() {
+                        front.order(Order::Tell(Told::Written { client, bytes: length }));
+                    }
                     continue;
                 }
                 Wants::Close { client, .. } => {
@@ -383,6 +384,8 @@ impl World {
                     if expires && front.tree().session(request.id.client).is_some() {
                         crowd.judge.sessions.on_expired(id, request.id.client, now)?;
                     }
+                    let interval = server.config.timing.tick * LOOKS_EVERY;
+                    front.is_confirmed(id, &request, interval)?;
                     quorate_core::input::Event::Submit(request)
                 }
                 Wants::Sync(sync) => {
@@ -392,8 +395,10 @@ impl World {
                     self.checker.ledger.on_read(id, read, u8::MAX);
                     quorate_core::input::Event::Read(read)
                 }
-                // Its clocks are never set back.
-                Wants::Remember(_) => continue,
+                Wants::Remember(bound) => {
+                    server.remembered = Some(bound);
+                    continue;
+                }
                 Wants::Touch(sessions) => quorate_core::input::Event::Touch(sessions),
                 Wants::Revalidate(body) => quorate_core::input::Event::Revalidate(body),
                 Wants::Revalidated { to, body } => {
@@ -404,31 +409,5 @@ impl World {
             self.agenda.at(now, What::Answer { id, incarnation, event });
         }
         Ok(())
-    }
-}
-
-/// Whether an order is of a connection that is closed.
-fn is_of(order: &Order, closed: ClientId) -> bool {
-    #[allow(clippy::wildcard_enum_match_arm, reason = "the others are of none")]
-    match order {
-        Order::Tell(Told::Received { client, .. } | Told::Written { client, .. }) => {
-            *client == closed
-        }
-        Order::Tell(Told::Disconnected(client)) => *client == closed,
-        _ => false,
-    }
-}
-
-/// No reply is ahead of what its server has applied.
-fn shows_what_is_applied(
-    id: ServerId,
-    has_header: bool,
-    bytes: &Bytes,
-    applied: Zxid,
-) -> Result<(), Violation> {
-    let zxid = bytes.get(8..16).and_then(|zxid| zxid.try_into().ok()).map(i64::from_be_bytes);
-    match zxid.map(Zxid).filter(|zxid| has_header && *zxid > applied) {
-        None => Ok(()),
-        Some(zxid) => broken(Rule::View, id, format!("tells of {zxid}, having applied {applied}")),
     }
 }

@@ -9,6 +9,7 @@ use quorate_core::peer::Peer;
 use quorate_core::recorder::Recorder;
 use quorate_core::time::Instant;
 use quorate_core::txn::Draft;
+use quorate_core::vote::ServerState;
 use quorate_core::zxid::{Epoch, Zxid};
 
 use crate::application::{Application, State};
@@ -44,6 +45,8 @@ impl Server {
             paused: false,
             reference: None,
             clock,
+            wall: 0,
+            remembered: None,
             suspended: None,
             backlog: VecDeque::new(),
             tick: None,
@@ -58,6 +61,12 @@ impl Server {
             Some(reference) => reference.deadline(peer),
             None => peer.deadline().map(|(at, _)| at),
         }
+    }
+
+    /// Whether it leads, and clients of ZooKeeper come to it.
+    pub(super) fn leads_clients(&self) -> bool {
+        let leads = |b: Brief| b.serving && b.state == ServerState::Leading;
+        self.front.is_some() && self.brief.is_some_and(leads)
     }
 
     /// Whether it runs and has not been restarted.
@@ -102,6 +111,10 @@ pub(super) struct Server {
     pub(super) incarnation: u64,
     pub(super) paused: bool,
     pub(super) clock: Clock,
+    /// How far its wall clock is ahead of what that shows, in milliseconds.
+    pub(super) wall: i64,
+    /// What its service has had kept.
+    pub(super) remembered: Option<i64>,
     /// What surrounds it that elects as ZooKeeper's do.
     pub(super) reference: Option<Reference>,
     /// Since when its clock stands still.

@@ -69,8 +69,10 @@ impl World {
             self.coverage.hit(FaultClass::ChangeUnderway);
         }
         server.application = Application::new(contents.snapshots.last().cloned());
-        server.front =
-            self.crowd.as_ref().map(|_| Box::new(Front::new(id, server.config.timing.tick)));
+        let (tick, remembered) = (server.config.timing.tick, server.remembered);
+        server.front = self.crowd.as_ref().map(|_| Box::new(Front::new(id, tick, remembered)));
+        let apart = server.front.is_some() && server.wall != 0;
+        self.coverage.hits(FaultClass::WallClocksApart, u64::from(apart));
         (server.busy_until, server.asked, server.leadership) = (now, 0, None);
         (server.committed, server.handed) = (Zxid::ZERO, None);
         server.drafts.clear();

@@ -47,10 +47,14 @@ impl World {
         }
         if server.disk_hangs {
             self.coverage.hit(FaultClass::DiskHangs);
+            let leads = server.leads_clients();
+            self.coverage.hits(FaultClass::LeaderDiskHangs, u64::from(leads));
             self.agenda.after(HUNG_FOR, What::Synced { id, incarnation });
             return Ok(());
         }
         if server.disk_full {
+            let leads = server.leads_clients();
+            self.coverage.hits(FaultClass::LeaderDiskFull, u64::from(leads));
             return self.disk_fails(id, FaultClass::DiskFull);
         }
         if hit(&mut self.rng, self.disk.failing) {

@@ -50,6 +50,7 @@ impl World {
         all.add(&self.network.coverage);
         all.hits(FaultClass::Joined, self.checker.ledger.joined);
         all.hits(FaultClass::Left, self.checker.ledger.left);
+        self.count_clients(&mut all);
         all
     }
 

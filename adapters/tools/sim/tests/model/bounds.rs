@@ -4,6 +4,7 @@ use crate::checking::ensemble::Ensemble;
 use crate::checking::liveness::search;
 use crate::checking::members::Members;
 use crate::checking::{Budget, Outcome, Scope, check};
+use crate::sessions::{self, Seen};
 
 /// How many transitions a test may take: few where nothing is optimised.
 const MANY: usize = if cfg!(debug_assertions) { 300_000 } else { 2_500_000 };
@@ -154,4 +155,20 @@ fn nor_do_they_stop_on_the_way_from_election_to_service() {
     println!("{found}");
     assert!(found.violation.is_none(), "{found}");
     assert!(found.exhausted && found.cycles > 0, "{found}");
+}
+
+#[test]
+fn sessions_live_and_end_as_they_should_through_a_move_and_a_change_of_the_leader() {
+    let most = if cfg!(debug_assertions) { 20_000 } else { 1_000_000 };
+    for (scope, expected) in [
+        (sessions::SILENCE, &[Seen::Expiry, Seen::ExpiryBehindChange, Seen::TakenOver][..]),
+        (sessions::MOVE, &[Seen::MovedWriteRefused]),
+    ] {
+        let found = sessions::look(scope, most);
+        println!("{} states of sessions, all: {}", found.states, found.exhausted);
+        assert!(found.broken.is_none(), "{found:#?}");
+        assert!(found.exhausted || cfg!(debug_assertions), "{} states", found.states);
+        let missing = expected.iter().any(|one| found.unseen.contains(one));
+        assert!(!missing || cfg!(debug_assertions), "{found:?}");
+    }
 }

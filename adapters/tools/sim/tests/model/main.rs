@@ -5,3 +5,4 @@
 
 mod bounds;
 mod checking;
+mod sessions;

@@ -8,6 +8,7 @@
 #![allow(clippy::print_stdout, reason = "its figures are for people: `-- --nocapture`")]
 
 mod checking;
+mod sessions;
 
 use std::time::Instant;
 
@@ -35,15 +36,21 @@ enum Look {
     Changes,
     /// From disks that know of changes in part to service.
     AfterChanges,
+    /// Among sessions and what becomes of them.
+    Sessions,
 }
 
 use Look::{
-    Accidents, AccidentsAndBreak, AfterChanges, Changes, Generation, Generations, Service, Votes,
+    Accidents, AccidentsAndBreak, AfterChanges, Changes, Generation, Generations, Service,
+    Sessions, Votes,
 };
 
 /// How much is looked at for each bug, at most.
 const BUDGET: Budget =
     Budget { transitions: Some(1_500_000), depth: None, time: None, threads: 2, deep: false };
+
+/// How many steps of sessions are looked at, at most.
+const SESSION_STEPS: usize = 400_000;
 
 /// Which bug is looked for where. Those of weights, leases and reads have no place in these models; a few others
 /// take more servers, or more steps, than are looked at here. `OlderMembershipTaken` takes a server with a change in
@@ -81,6 +88,9 @@ const TABLE: &[(Bug, Look)] = &[
     (Bug::InstalledBeforeSeen, AfterChanges),
     (Bug::CutChangeBinds, AfterChanges),
     (Bug::ObserversCounted, AfterChanges),
+    (Bug::ClosingSessionCreates, Sessions),
+    (Bug::MoveUnnoticed, Sessions),
+    (Bug::TouchesDropped, Sessions),
 ];
 
 impl Look {
@@ -97,6 +107,7 @@ impl Look {
             AccidentsAndBreak => Scope { breaks: 1, ..recovery }.after_accidents(),
             Changes => Scope::recovery(3).with_changes(&[Members::of(&[2, 3], &[1])]),
             AfterChanges => recovery.after_changes(),
+            Sessions => Scope::election(2),
         }
     }
 }
@@ -114,6 +125,20 @@ fn every_seeded_bug_is_found_and_nothing_else() {
         }
         switch_to(Some(*bug));
         let begun = Instant::now();
+        if *look == Sessions {
+            let scopes = [sessions::SILENCE, sessions::MOVE];
+            let found = scopes.map(|scope| sessions::look(scope, SESSION_STEPS));
+            let found = found.into_iter().max_by_key(|found| found.broken.is_some());
+            let Some(found) = found else { continue };
+            switch_to(None);
+            let (states, took) = (found.states, begun.elapsed().as_secs_f64());
+            let told = found.broken.as_ref().map_or("NOT FOUND", |(what, _)| what);
+            println!("{name:28} {look:18?} {states:>8} {took:>8.2} {:>5}  {told}", "");
+            if found.broken.is_none() {
+                missed.push(name);
+            }
+            continue;
+        }
         let outcome = check(look.scope(), BUDGET);
         let took = begun.elapsed().as_secs_f64();
         switch_to(None);

@@ -39,6 +39,8 @@ enum Hunt {
     Offers(u64),
     /// Among so many random elections by a lease through a store.
     Lease(Expiry, u64),
+    /// Among so many ensembles with clients of ZooKeeper.
+    Clients(u64),
     /// Among so many starts of ensembles with servers of ZooKeeper in them.
     Mixed(u64),
     /// In a story that comes to where it matters.
@@ -187,6 +189,25 @@ const TABLE: &[(Bug, Hunt, u64)] = &[
     (Bug::ConflictIgnored, Hunt::Lease(Expiry::Observed, 200), 1),
     (Bug::ObserverUsesOwnDuration, Hunt::Lease(Expiry::Observed, 200), 1),
     (Bug::ReleasedBeforeGuards, Hunt::Offers(200), 7),
+    (Bug::VersionIgnored, Hunt::Clients(100), 0),
+    (Bug::SeenIgnored, Hunt::Clients(200), 1),
+    (Bug::SyncAtOnce, Hunt::Clients(100), 50),
+    (Bug::EventsBehindReply, Hunt::Clients(100), 0),
+    (Bug::ParentUntold, Hunt::Clients(100), 3),
+    (Bug::CatchUpByCreation, Hunt::Clients(100), 2),
+    (Bug::ClosingSessionCreates, Hunt::Clients(200), 0),
+    (Bug::TouchesDropped, Hunt::Clients(100), 1),
+    (Bug::TableUntracked, Hunt::Clients(100), 0),
+    (Bug::ClosedRevalidated, Hunt::Clients(200), 3),
+    (Bug::FailedMultiKept, Hunt::Clients(100), 0),
+    (Bug::RefusedIsDone, Hunt::Clients(100), 0),
+    (Bug::SnapshotPassedOver, Hunt::Clients(200), 3),
+    (Bug::MoveUnnoticed, Hunt::Clients(200), 3),
+    (Bug::EventToAll, Hunt::Clients(100), 0),
+    (Bug::RightsForgotten, Hunt::Clients(100), 3),
+    (Bug::ClockBelieved, Hunt::Clients(300), 0),
+    (Bug::RepliesNotHeldBack, Hunt::Clients(200), 0),
+    (Bug::SizesUncounted, Hunt::Clients(100), 0),
 ];
 
 /// The first of so many seeds that fails; if another was begun before and fails, too, that one.
@@ -235,6 +256,7 @@ fn look(at: Hunt) -> Option<(Option<u64>, String)> {
         Histories(seeds) => (Story::Histories, false, seeds),
         Generations(seeds) => (Story::Elections, true, seeds),
         Hunt::Links(seeds) => (Story::Links, false, seeds),
+        Hunt::Clients(seeds) => (Story::Clients, false, seeds),
         Hunt::Offers(seeds) => return through_a_store(seeds, offers),
         Hunt::Lease(expiry, seeds) => {
             return through_a_store(seeds, |seed| {
@@ -299,6 +321,7 @@ fn every_seeded_bug_is_found_and_nothing_else() {
     assert_eq!(hunt(Story::Histories, false, histories), None, "none is switched on");
     assert_eq!(hunt(Story::Elections, true, generations), None, "none is switched on");
     assert_eq!(hunt(Story::Links, false, 60), None, "none is switched on");
+    assert_eq!(hunt(Story::Clients, false, 300), None, "none is switched on");
     for (_, at, _) in TABLE {
         if let Hunt::Story(_)
         | Hunt::Played(_)

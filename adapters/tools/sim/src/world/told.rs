@@ -1,0 +1,136 @@
+//! What must hold of what a service is told and does, where it is told and done.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use quorate_application::clients::{ClientId, Event as Told, Frame};
+use quorate_core::id::ServerId;
+use quorate_core::message::Request;
+use quorate_core::time::Instant;
+use quorate_core::zxid::Zxid;
+use quorate_service::wire::{AUTH_XID, NOTIFICATION_XID, op};
+use quorate_znode::stat::Owner;
+
+use crate::clients::{Crowd, UNWRITTEN_MAX};
+use crate::rule::{Rule, Violation, broken};
+use crate::world::World;
+use crate::world::front::{Front, Order};
+
+impl Front {
+    /// A leader asks for the removal of a node. A TTL node's time is not over for a clock that was just set forward:
+    /// another look has to confirm it.
+    pub(super) fn is_confirmed(
+        &self,
+        id: ServerId,
+        request: &Request,
+        interval: Duration,
+    ) -> Result<(), Violation> {
+        let recent = |at: Instant| self.stepped.since(at) < interval / 10 * 9;
+        let set = self.set_forward.filter(|(at, _)| recent(*at));
+        let path = request.body.get(4..).map(String::from_utf8_lossy).unwrap_or_default();
+        let node = self.tree().get(&path).filter(|_| request.op == op::DELETE_CONTAINER);
+        let young = |by: i64| {
+            node.is_some_and(|node| match node.owner() {
+                Owner::Ttl(ttl) => self.wall_ms(self.stepped) - by - node.stat().mtime <= ttl,
+                Owner::None | Owner::Container | Owner::Session(_) => false,
+            })
+        };
+        match set.filter(|(_, by)| young(*by)) {
+            None => Ok(()),
+            Some((at, by)) => {
+                let ago = self.stepped.since(at);
+                let detail = format!("removes {path} by a clock set forward {by} ms, {ago:?} ago");
+                broken(Rule::Due, id, detail)
+            }
+        }
+    }
+}
+
+impl World {
+    /// The oracle hears what a service is told of sessions.
+    pub(super) fn note_told(&mut self, id: ServerId, shown: Instant, told: &Told) {
+        let now = self.agenda.now();
+        let Some(crowd) = &mut self.crowd else { return };
+        let sessions = &mut crowd.judge.sessions;
+        #[allow(clippy::wildcard_enum_match_arm, reason = "the others tell nothing of sessions")]
+        match told {
+            Told::Serving { leads: true, .. } => sessions.on_leads(id, now),
+            Told::Retired => sessions.on_retired(id),
+            Told::Received { client, frames } if frames.iter().any(is_heard) => {
+                if let Some(session) = crowd.open_session_of(*client) {
+                    crowd.judge.sessions.on_heard(id, session, now);
+                }
+            }
+            Told::Written { client, bytes } => crowd.on_written(*client, *bytes),
+            Told::Revalidate { from, body } => {
+                let learner = self.network.at_the_other_end(*from);
+                let session = body.first_chunk().copied().map(i64::from_be_bytes);
+                if let (Some(learner), Some(session)) = (learner, session) {
+                    sessions.on_moved(id, session, learner);
+                }
+            }
+            Told::Touched { from, asked, .. } => {
+                // Clocks may be off: rather a little earlier.
+                let ago = Instant::from_origin(shown.since(*asked)).0 / 10 * 11;
+                if let Some(learner) = self.network.at_the_other_end(*from) {
+                    sessions.on_answered(id, learner, Instant(now.0.saturating_sub(ago)));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether an order is of a connection that is closed.
+pub(super) fn is_of(order: &Order, closed: ClientId) -> bool {
+    #[allow(clippy::wildcard_enum_match_arm, reason = "the others are of none")]
+    match order {
+        Order::Tell(Told::Received { client, .. } | Told::Written { client, .. }) => {
+            *client == closed
+        }
+        Order::Tell(Told::Disconnected(client)) => *client == closed,
+        _ => false,
+    }
+}
+
+/// Whether a session is heard by this: who a client says that it is keeps none alive.
+pub(super) fn is_heard(frame: &Frame) -> bool {
+    let op = |frame: &Bytes| frame.get(4..8).map(|op| op == op::AUTH.to_be_bytes());
+    !matches!(frame, Frame::Whole(frame) if op(frame) == Some(true))
+}
+
+/// To a client that does not read events are written on, and nothing else as long as too much waits.
+pub(super) fn holds_back(
+    id: ServerId,
+    crowd: &mut Crowd,
+    client: ClientId,
+    bytes: &Bytes,
+) -> Result<(), Violation> {
+    let Some(waiting) = crowd.waiting(client).filter(|_| crowd.is_answered(client)) else {
+        return Ok(());
+    };
+    let xid = bytes.get(4..8).and_then(|xid| xid.try_into().ok()).map(i32::from_be_bytes);
+    match xid {
+        Some(NOTIFICATION_XID | AUTH_XID) => {}
+        _ if waiting > UNWRITTEN_MAX => {
+            let detail = format!("writes on, and {waiting} bytes wait for its client to read");
+            return broken(Rule::HeldBack, id, detail);
+        }
+        _ => crowd.held_back += u64::from(waiting + bytes.len() > UNWRITTEN_MAX),
+    }
+    Ok(())
+}
+
+/// No reply is ahead of what its server has applied.
+pub(super) fn shows_what_is_applied(
+    id: ServerId,
+    has_header: bool,
+    bytes: &Bytes,
+    applied: Zxid,
+) -> Result<(), Violation> {
+    let zxid = bytes.get(8..16).and_then(|zxid| zxid.try_into().ok()).map(i64::from_be_bytes);
+    match zxid.map(Zxid).filter(|zxid| has_header && *zxid > applied) {
+        None => Ok(()),
+        Some(zxid) => broken(Rule::View, id, format!("tells of {zxid}, having applied {applied}")),
+    }
+}
