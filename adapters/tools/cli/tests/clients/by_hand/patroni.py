@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 """Patroni with PostgreSQL as a judge: three members keep one primary, by three servers of quorate.
 
     patroni.py QUORATE [--rounds N] [--keep]   QUORATE is the command
@@ -219,9 +219,8 @@ class Witness:
 
 
 def connect(member):
-    connection = psycopg2.connect(
-        host="127.0.0.1", port=member.port, user="postgres", dbname="postgres", connect_timeout=2, options="-c statement_timeout=1s"
-    )
+    where = {"host": "127.0.0.1", "port": member.port, "user": "postgres", "dbname": "postgres"}
+    connection = psycopg2.connect(**where, connect_timeout=2, options="-c statement_timeout=1s")
     connection.autocommit = True
     return connection
 
@@ -323,7 +322,8 @@ def judge(directory, rounds):
             for member in members:
                 member.start()
             took, primary = seen.whole()
-            print(f"{primary} is the primary and has two replicas after {took:.1f} s; bound for another one: {BOUND} s", flush=True)
+            print(f"{primary} is the primary and has two replicas after {took:.1f} s", flush=True)
+            print(f"bound for another primary: {BOUND} s after a server was killed", flush=True)
             for _ in range(rounds):
                 leader = servers.led()
                 seen.only_a_server(leader, "leading")

@@ -12,7 +12,10 @@ pub mod clients {
     pub struct Cli;
 
     impl Cli {
-        pub fn run(&self, image: impl Into<RunnableImage<GenericImage>>) -> Container<'_, GenericImage> {
+        pub fn run(
+            &self,
+            image: impl Into<RunnableImage<GenericImage>>,
+        ) -> Container<'_, GenericImage> {
             Container::run(image.into())
         }
     }
@@ -57,8 +60,8 @@ pub mod core {
     use std::net::{TcpListener, TcpStream};
     use std::path::{Path, PathBuf};
     use std::process::{Child, Command, Stdio};
-    use std::sync::atomic::{AtomicU16, Ordering};
     use std::sync::Mutex;
+    use std::sync::atomic::{AtomicU16, Ordering};
     use std::time::{Duration, Instant};
     use std::{env, fs, thread};
 
@@ -152,14 +155,20 @@ pub mod core {
             let seen = format!("server.{}=", id.trim());
             let member = settings.lines().find(|line| line.starts_with(&seen)).map(str::to_owned);
             let port = match &member {
-                Some(member) if image.on_host => member.rsplit(':').next().unwrap().parse().unwrap(),
+                Some(member) if image.on_host => {
+                    member.rsplit(':').next().unwrap().parse().unwrap()
+                }
                 _ => free_port(),
             };
             if member.is_none() {
                 let (quorum, election) = (free_port(), free_port());
-                settings += &format!("\nserver.1=127.0.0.1:{quorum}:{election}:participant;127.0.0.1:{port}\n");
+                settings += &format!(
+                    "\nserver.1=127.0.0.1:{quorum}:{election}:participant;127.0.0.1:{port}\n"
+                );
             }
-            let kept = settings.lines().filter(|line| !line.starts_with("dataDir=") && !line.starts_with("clientPort="));
+            let kept = settings
+                .lines()
+                .filter(|line| !line.starts_with("dataDir=") && !line.starts_with("clientPort="));
             let mut settings = kept.map(|line| format!("{line}\n")).collect::<String>();
             settings += &format!("dataDir={}\n", data.display());
             if !settings.contains("tickTime=") {
@@ -188,7 +197,8 @@ pub mod core {
     impl<I> Container<'_, I> {
         /// Starts it, again too, and waits until it serves.
         pub fn start(&self) {
-            let server = env::var("JUDGED_SERVER").expect("JUDGED_SERVER says what starts a server");
+            let server =
+                env::var("JUDGED_SERVER").expect("JUDGED_SERVER says what starts a server");
             let mut words = server.split_whitespace();
             let log = fs::File::create(self.log()).unwrap();
             let child = Command::new(words.next().unwrap())
@@ -204,7 +214,11 @@ pub mod core {
             *self.process.lock().unwrap() = Some(child);
             let begun = Instant::now();
             while !self.serves() {
-                assert!(begun.elapsed() < PATIENCE, "it does not serve: {}", fs::read_to_string(self.log()).unwrap());
+                assert!(
+                    begun.elapsed() < PATIENCE,
+                    "it does not serve: {}",
+                    fs::read_to_string(self.log()).unwrap()
+                );
                 thread::sleep(Duration::from_millis(50));
             }
         }
