@@ -5,10 +5,11 @@
 //! know how to abort a task.
 
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::{Poll, Waker};
 
 use async_channel::{Receiver, Sender, WeakSender, bounded};
-use futures_lite::future::or;
 
 use crate::runtime::Runtime;
 
@@ -48,7 +49,7 @@ impl<R: Runtime> TaskGroup<R> {
         let Some(alive) = self.alive.upgrade() else { return };
         let stop = self.stop.clone();
         self.runtime.spawn(async move {
-            or(closed(&stop), task).await;
+            unless_closed(&stop, task).await;
             drop(alive);
         });
     }
@@ -78,6 +79,23 @@ impl TaskGroupHandle {
         self.alive = None;
         closed(&self.idle).await;
     }
+}
+
+/// Runs a task until it ends or the channel is closed. To listen takes a lock that all tasks of a group share, so it is
+/// done once, and not each time that a task is woken.
+async fn unless_closed(channel: &Receiver<Infallible>, task: impl Future<Output = ()>) {
+    let (mut closed, mut task) = (pin!(closed(channel)), pin!(task));
+    let mut listening: Option<Waker> = None;
+    poll_fn(|context| {
+        let is_closed = if listening.as_ref().is_some_and(|by| by.will_wake(context.waker())) {
+            channel.is_closed()
+        } else {
+            listening = Some(context.waker().clone());
+            closed.as_mut().poll(context).is_ready()
+        };
+        if is_closed { Poll::Ready(()) } else { task.as_mut().poll(context) }
+    })
+    .await;
 }
 
 /// Waits until the other side of a channel that carries nothing is gone.

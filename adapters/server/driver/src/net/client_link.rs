@@ -8,16 +8,17 @@
 //! A connection that waits for its client holds a socket and little else: what is read is kept only as long as it is no
 //! whole frame, and takes as much memory as has come.
 
+use std::cell::RefCell;
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use async_channel::{Receiver, bounded};
-use bytes::BytesMut;
+use bytes::{Buf, Bytes, BytesMut};
 use futures_io::{AsyncRead, AsyncWrite};
 use futures_lite::future::{or, pending, poll_fn};
 use quorate_application::clients::{ClientId, Event, Frame, Framing};
@@ -27,7 +28,6 @@ use crate::net::address_limit::AddressShare;
 use crate::net::client_events::{ClientNews, SharedByClients};
 use crate::net::client_outbound::{Batch, ClientOutbound, Line};
 use crate::runtime::Runtime;
-use crate::task_group::closed;
 use crate::turns::{Held, Turn};
 
 /// A connection that was admitted.
@@ -59,10 +59,7 @@ pub(super) async fn run<R: Runtime, F: Framing>(
     let _counted = Counted::new(&shared.server.counters.clients);
     let client = shared.next_client();
     let line = Arc::new(Line::default());
-    let ((wake, woken), (resume, resumed)) = (bounded(1), bounded(1));
-    let (open, let_go) = bounded(1);
-    let outbound =
-        ClientOutbound { line: Arc::clone(&line), queued: false, wake, resume, _open: open };
+    let outbound = ClientOutbound::new(&line);
     let up = ClientNews::Up(Event::Connected { client, remote }, client, outbound);
     if shared.arrivals.send(up).await.is_err() {
         return;
@@ -70,30 +67,19 @@ pub(super) async fn run<R: Runtime, F: Framing>(
 
     let stream = Mutex::new(stream);
     let side = Side { runtime: &runtime, shared: &shared, client, stream: &stream, line: &line };
-    let reader = Reader { side, framing, buf: BytesMut::new(), turn: None, resumed };
-    let writer = Writer { side };
-    let reading = async {
-        let unwanted = async {
-            closed(&let_go).await;
-            // What is still to be written is not the client's to cut short by saying that nothing follows.
-            pending().await
-        };
-        or(unwanted, reader.read()).await;
-        End::Lost
-    };
-    let writing = async {
-        let written = writer.write(&woken).await;
-        written.map_or(End::Lost, |()| End::Written)
-    };
-    let given_up = async {
-        closed(&let_go).await;
-        if !line.is_reset() {
-            runtime.sleep(FLUSH_TIME).await;
+    let reader = Reader { side, framing, buf: BytesMut::new(), turn: None };
+    let mut writer = Writer { side, batch: Bytes::new(), much: false, unflushed: false };
+    let end = match open(&line, reader.read(), &mut writer).await {
+        Some(end) => end,
+        // What is still to be written is not the client's to cut short by saying that nothing follows.
+        None => {
+            or(writer.finish(), async {
+                runtime.sleep(FLUSH_TIME).await;
+                End::GivenUp
+            })
+            .await
         }
-        End::GivenUp
     };
-    // A reset comes first.
-    let end = or(given_up, or(writing, reading)).await;
     match end {
         End::Lost => {
             drop(stream);
@@ -108,6 +94,27 @@ pub(super) async fn run<R: Runtime, F: Framing>(
             }
         }
     }
+}
+
+/// Reads and writes until the loop has let go of the connection, or it ends in another way: as told.
+async fn open<R: Runtime>(
+    line: &Line,
+    reading: impl Future<Output = ()>,
+    writer: &mut Writer<'_, R>,
+) -> Option<End> {
+    let mut reading = pin!(reading);
+    poll_fn(|context| {
+        // Before it looks at anything: what changes afterwards wakes it again.
+        line.listen(context.waker());
+        if line.is_let_go() {
+            return Poll::Ready(line.is_reset().then_some(End::GivenUp));
+        }
+        if let Poll::Ready(Err(_)) = writer.poll_write(context) {
+            return Poll::Ready(Some(End::Lost));
+        }
+        reading.as_mut().poll(context).map(|()| Some(End::Lost))
+    })
+    .await
 }
 
 /// What both directions need.
@@ -132,11 +139,12 @@ impl<R: Runtime> Side<'_, R> {
     /// Reads once, and puts what has come behind `buf`. While nothing comes, no memory waits for it.
     async fn read_some(&self, buf: &mut BytesMut) -> io::Result<usize> {
         poll_fn(|context| {
-            let mut piece = [0; READ_BYTES];
-            let read = self.poll(context, |stream, context| stream.poll_read(context, &mut piece));
-            read.map_ok(|read| {
-                buf.extend_from_slice(piece.get(..read).unwrap_or_default());
-                read
+            PIECE.with_borrow_mut(|piece| {
+                let read = self.poll(context, |stream, context| stream.poll_read(context, piece));
+                read.map_ok(|read| {
+                    buf.extend_from_slice(piece.get(..read).unwrap_or_default());
+                    read
+                })
             })
         })
         .await
@@ -169,7 +177,6 @@ struct Reader<'a, R: Runtime, F> {
     buf: BytesMut,
     /// The right to keep a long frame.
     turn: Option<Turn>,
-    resumed: Receiver<()>,
 }
 
 /// What is told to the loop at a time.
@@ -201,9 +208,8 @@ impl<R: Runtime, F: Framing> Reader<'_, R, F> {
     /// Waits for some frames; none if there will be no more.
     async fn next(&mut self) -> Option<Frames> {
         loop {
-            while self.side.line.is_paused() {
-                self.resumed.recv().await.ok()?;
-            }
+            let line = self.side.line;
+            poll_fn(|_| if line.is_paused() { Poll::Pending } else { Poll::Ready(()) }).await;
             let taken = take(&mut self.framing, &mut self.buf);
             if self.buf.is_empty() {
                 // Frames may hold on to what they were cut from.
@@ -286,42 +292,42 @@ fn take(framing: &mut impl Framing, buf: &mut BytesMut) -> Frames {
 /// The writing direction.
 struct Writer<'a, R: Runtime> {
     side: Side<'a, R>,
+    /// What is being written.
+    batch: Bytes,
+    /// More than a little waited with it.
+    much: bool,
+    unflushed: bool,
 }
 
 impl<R: Runtime> Writer<'_, R> {
-    /// Writes until the loop has let go of the connection and all is written.
-    async fn write(&self, woken: &Receiver<()>) -> io::Result<()> {
+    /// Writes what is queued; ready when nothing is left.
+    fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
-            let open = woken.recv().await.is_ok();
-            let mut any = false;
-            while let Some(batch) = self.side.line.gather() {
-                self.write_all(&batch).await?;
-                any = true;
+            while !self.batch.is_empty() {
+                let rest = &self.batch[..];
+                let written = self.side.poll(context, |stream, cx| stream.poll_write(cx, rest));
+                let written = ready!(written)?;
+                if written == 0 {
+                    return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+                }
+                self.batch.advance(written);
+                self.unflushed = true;
+                self.report(written, self.much);
             }
-            if any {
-                poll_fn(|context| self.side.poll(context, |stream, cx| stream.poll_flush(cx)))
-                    .await?;
-            }
-            if !open {
-                return Ok(());
-            }
+            let Some(Batch { bytes, much }) = self.side.line.gather() else { break };
+            (self.batch, self.much) = (bytes, much);
         }
+        if self.unflushed {
+            ready!(self.side.poll(context, |stream, cx| stream.poll_flush(cx)))?;
+            self.unflushed = false;
+        }
+        Poll::Ready(Ok(()))
     }
 
-    async fn write_all(&self, Batch { bytes, much }: &Batch) -> io::Result<()> {
-        let mut rest = &bytes[..];
-        while !rest.is_empty() {
-            let write = |context: &mut Context<'_>| {
-                self.side.poll(context, |stream, context| stream.poll_write(context, rest))
-            };
-            let written = poll_fn(write).await?;
-            if written == 0 {
-                return Err(io::ErrorKind::WriteZero.into());
-            }
-            rest = rest.get(written..).unwrap_or_default();
-            self.report(written, *much);
-        }
-        Ok(())
+    /// Writes all that is left.
+    async fn finish(&mut self) -> End {
+        let written = poll_fn(|context| self.poll_write(context)).await;
+        written.map_or(End::Lost, |()| End::Written)
     }
 
     /// Lets the loop know what was written: at once where much waits, and a reply may be held back for it.
@@ -358,8 +364,13 @@ const LAST_FRAME_TIME: Duration = Duration::from_secs(10);
 const FLUSH_TIME: Duration = Duration::from_secs(5);
 /// How long the client may take to close its end then.
 const FAREWELL_TIME: Duration = Duration::from_secs(1);
+thread_local! {
+    /// Where reads put what has come, of all connections of this thread.
+    static PIECE: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
+}
+
 /// How much is read at once.
-const READ_BYTES: usize = 16 << 10;
+const READ_BYTES: usize = 64 << 10;
 /// How many frames are told to the loop at once.
 const FRAMES_MAX: usize = 128;
 /// After how many bytes of frames no more are told at once.

@@ -4,11 +4,10 @@
 //! last defence.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::Waker;
 
-use async_channel::Sender;
 use bytes::{Bytes, BytesMut};
 
 use crate::lock::locked;
@@ -18,19 +17,19 @@ use crate::net::outbound::Full;
 /// and close.
 #[derive(Debug)]
 pub(crate) struct ClientOutbound {
-    pub(super) line: Arc<Line>,
-    /// Something was queued since the writer was woken last.
-    pub(super) queued: bool,
-    pub(super) wake: Sender<()>,
-    pub(super) resume: Sender<()>,
-    pub(super) _open: Sender<Infallible>,
+    line: Arc<Line>,
+    /// Something was queued since the connection was woken last.
+    queued: bool,
 }
 
-/// What the loop and the task of a connection share.
+/// What the loop and the task of a connection share. The task looks at all of it whenever it is woken.
 #[derive(Debug, Default)]
 pub(super) struct Line {
     queue: Mutex<Queue>,
     paused: AtomicBool,
+    /// The loop wants no more than that what is queued be written …
+    let_go: AtomicBool,
+    /// … and not even that.
     reset: AtomicBool,
     /// How many bytes are written of which the service has not been told.
     written: AtomicUsize,
@@ -40,6 +39,8 @@ pub(super) struct Line {
 struct Queue {
     items: VecDeque<Bytes>,
     bytes: usize,
+    /// Wakes the task.
+    task: Option<Waker>,
 }
 
 /// What is written next.
@@ -50,6 +51,11 @@ pub(super) struct Batch {
 }
 
 impl ClientOutbound {
+    /// Of a connection that begins.
+    pub(super) fn new(line: &Arc<Line>) -> Self {
+        Self { line: Arc::clone(line), queued: false }
+    }
+
     /// Queues bytes; never waits. Nothing is written before [`ClientOutbound::wake`]. Returns whether these are the
     /// first since then.
     pub(crate) fn send(&mut self, bytes: Bytes) -> Result<bool, Full> {
@@ -66,8 +72,7 @@ impl ClientOutbound {
     /// Lets the connection write what is queued.
     pub(crate) fn wake(&mut self) {
         self.queued = false;
-        // Full: the writer has been woken already.
-        let _ = self.wake.try_send(());
+        self.line.wake();
     }
 
     /// Lets nothing more be read; what was read and not taken stays where it is.
@@ -78,13 +83,13 @@ impl ClientOutbound {
     /// Lets the connection be read again.
     pub(crate) fn resume(&self) {
         self.line.paused.store(false, Ordering::Relaxed);
-        // Full: the reader has been told already, and looks before it reads.
-        let _ = self.resume.try_send(());
+        self.line.wake();
     }
 
     /// Ends the connection at once.
     pub(crate) fn reset(self) {
         self.line.reset.store(true, Ordering::Relaxed);
+        drop(self);
     }
 
     /// How many bytes were written since this was asked last.
@@ -93,7 +98,34 @@ impl ClientOutbound {
     }
 }
 
+impl Drop for ClientOutbound {
+    fn drop(&mut self) {
+        // What was stored before is seen by who sees this.
+        self.line.let_go.store(true, Ordering::Release);
+        self.line.wake();
+    }
+}
+
 impl Line {
+    /// Lets the task be woken from now on. It looks at what is here after this.
+    pub(super) fn listen(&self, task: &Waker) {
+        let mut queue = locked(&self.queue);
+        if !queue.task.as_ref().is_some_and(|before| before.will_wake(task)) {
+            queue.task = Some(task.clone());
+        }
+    }
+
+    fn wake(&self) {
+        let task = locked(&self.queue).task.clone();
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
+
+    pub(super) fn is_let_go(&self) -> bool {
+        self.let_go.load(Ordering::Acquire)
+    }
+
     pub(super) fn is_paused(&self) -> bool {
         self.paused.load(Ordering::Relaxed)
     }
@@ -142,13 +174,10 @@ const QUEUE_KEPT_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {
-    use async_channel::bounded;
-
     use super::*;
 
     fn outbound() -> ClientOutbound {
-        let ((wake, _), (resume, _), (open, _)) = (bounded(1), bounded(1), bounded(1));
-        ClientOutbound { line: Arc::default(), queued: false, wake, resume, _open: open }
+        ClientOutbound::new(&Arc::default())
     }
 
     #[test]
