@@ -15,7 +15,7 @@
 
 use alloc::vec::Vec;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use quorate_application::clients::{ClientId, Close};
 use quorate_core::id::Origin;
 use quorate_core::message::Request as Submission;
@@ -24,7 +24,7 @@ use quorate_core::zxid::Zxid;
 use quorate_znode::{Tree, access};
 
 use crate::connection::{Entry, State, Work};
-use crate::screen::{Screened, screen};
+use crate::screen::{Screened, reworded, screen};
 use crate::service::{Role, Service, Step};
 use crate::wire::{self, PING_XID, ReplyHeader, Request, RequestHeader, code, op, reply};
 
@@ -130,6 +130,11 @@ impl Service {
         if let Screened::Poison(err) = screen(&request) {
             return Err(err);
         }
+        let body = reworded(&request).map_or(body, |request| {
+            let mut body = BytesMut::new();
+            request.encode(&mut body);
+            body.freeze()
+        });
         let id = RequestId { client: session, cxid: header.xid };
         let identities = Some(connection.identities.clone());
         let submission = Submission { id, op: header.op, body, identities };

@@ -5,6 +5,7 @@
 //! | a create with flags that are not of its operation | servers of ZooKeeper disagree on what it creates, or end | -8 |
 //! | a TTL that is none | every server of ZooKeeper ends that applies it | -8 |
 //! | a path of more than 2,000 components | servers of ZooKeeper write snapshots by recursion | -8 |
+//! | a create, create2 with the flags of a container | every server makes a persistent node of it, but a leader of ZooKeeper counts a container into its digest; some clients ask so for the parents of their recipes | what it makes, with the flags of a persistent node |
 //! | quota limits or stats that are no quota | servers of ZooKeeper end at the next change below | -8 |
 
 use bytes::Bytes;
@@ -45,9 +46,23 @@ const fn has_own_flags(op: i32, flags: i32, ttl: Option<i64>) -> bool {
     match op {
         op::CREATE_CONTAINER => flags == 4,
         op::CREATE_TTL => matches!(flags, 5 | 6) && ttl.is_some(),
-        _ => matches!(flags, 0..=3),
+        _ => matches!(flags, 0..=CONTAINER),
     }
 }
+
+/// What a leader is asked instead, if it is not asked this as it came.
+pub(crate) fn reworded(request: &Request) -> Option<Request> {
+    let foreign =
+        matches!(request, Request::Create { op: op::CREATE | op::CREATE2, flags: CONTAINER, .. });
+    let mut request = foreign.then(|| request.clone())?;
+    if let Request::Create { flags, .. } = &mut request {
+        *flags = 0;
+    }
+    Some(request)
+}
+
+/// The flags of a container.
+const CONTAINER: i32 = 4;
 
 /// Whether a path is not too deep, and no quota is set that is none.
 fn is_sound(path: &str, data: Option<Option<&Bytes>>) -> bool {
@@ -74,7 +89,7 @@ mod tests {
     fn flags_are_those_of_the_operation() {
         let refused = Screened::Poison(-8);
         for flags in -1..8 {
-            let plain = if (0..=3).contains(&flags) { Screened::Sound } else { refused };
+            let plain = if (0..=4).contains(&flags) { Screened::Sound } else { refused };
             assert_eq!(create(op::CREATE, flags, None), plain);
             assert_eq!(create(op::CREATE2, flags, None), plain);
             let container = if flags == 4 { Screened::Sound } else { refused };

@@ -432,3 +432,20 @@ fn a_server_without_sasl_lets_clients_go_on_without() {
     assert_eq!(stand.heard(client), [Heard::Reply(1, 0, null)]);
     stand.call(client, create("/x")).unwrap();
 }
+
+/// A leader of ZooKeeper would count a container into its digest, and all others a persistent node.
+#[test]
+fn a_create_with_the_flags_of_a_container_is_forwarded_as_what_it_makes() {
+    for leads in [true, false] {
+        let mut stand = Stand::new(leads);
+        let (client, _) = stand.client();
+        for (op, path) in [(op::CREATE, "/a"), (op::CREATE2, "/b")] {
+            stand.request(client, &[(1, create_as(op, path, 4, None))]);
+            let asked = stand.submitted.back().unwrap();
+            let flags = asked.body.last_chunk().copied().map(i32::from_be_bytes);
+            assert_eq!((asked.op, flags), (op, Some(0)));
+            stand.settle();
+            assert_eq!(stand.told(client), ["1 ok"]);
+        }
+    }
+}

@@ -51,7 +51,8 @@ impl Create<'_> {
         match self.kind {
             kind::CREATE_CONTAINER => self.flags == CONTAINER,
             kind::CREATE_TTL => matches!(self.flags, TTL | TTL_SEQUENTIAL),
-            _ => matches!(self.flags, 0..=EPHEMERAL_SEQUENTIAL),
+            // Of the flags of a container every server makes a persistent node here.
+            _ => matches!(self.flags, 0..=CONTAINER),
         }
     }
 

@@ -60,7 +60,8 @@ fn a_create_is_checked_in_this_order() {
             &[
                 (of(OTHER, create("none\0", 9, none)), -8),
                 (of(OTHER, create("none\0", 5, none)), -8),
-                (of(OTHER, create("none\0", 4, none)), -8),
+                (of(OTHER, create("none\0", -1, none)), -8),
+                (of(OTHER, create("none\0", 4, none)), -112),
                 (of(OTHER, create("none\0", 0, none)), -112),
                 (create("none", 0, none), -8),
                 (create("/none/no\0", 0, none), -8),

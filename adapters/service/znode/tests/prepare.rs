@@ -8,6 +8,7 @@ use crate::support::{Body, SESSION, open};
 use quorate_core::message::Request;
 use quorate_znode::acl::Acl;
 use quorate_znode::kind;
+use quorate_znode::stat::Owner;
 
 #[test]
 fn requests_are_refused_with_zookeepers_codes() {
@@ -30,7 +31,7 @@ fn requests_are_refused_with_zookeepers_codes() {
         (create("/a/\u{1}", 0), -8),
         (create("/a/\u{1f600}", 0), -8),
         (create("/new\0", 0), -8),
-        (create("/new", 4), -8),
+        (create("/new", 7), -8),
         (create("/new", -1), -8),
         (create_with("/new", 0, &[]), -114),
         (create_with("/new", 0, &[Acl { perms: 31, scheme: "auth".into(), id: "".into() }]), -114),
@@ -234,4 +235,16 @@ fn access_lists_are_asked() {
     let acl = leader.tree.get("/mine").unwrap().acl().unwrap().to_vec();
     let digest = Acl { perms: 31, scheme: "digest".into(), id: "me:secret".into() };
     assert_eq!(acl, [digest, Acl::world(1)]);
+}
+
+/// As every server of ZooKeeper does; only in a multi the flags say what is created.
+#[test]
+fn of_the_flags_of_a_container_a_create_makes_a_persistent_node() {
+    for op in [kind::CREATE, kind::CREATE2] {
+        let mut leader = Leader::new();
+        leader.ask(&Request { op, ..create("/latch", 4) }).unwrap();
+        assert_eq!(leader.under_way[0].header.kind, op);
+        leader.settle();
+        assert_eq!(leader.tree.get("/latch").unwrap().owner(), Owner::None);
+    }
 }

@@ -28,6 +28,7 @@ use crate::net::address_limit::AddressShare;
 use crate::net::client_events::{ClientNews, SharedByClients};
 use crate::net::client_outbound::{Batch, ClientOutbound, Line};
 use crate::runtime::Runtime;
+use crate::task_group::closed;
 use crate::turns::{Held, Turn};
 
 /// A connection that was admitted.

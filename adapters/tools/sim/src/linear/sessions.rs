@@ -90,16 +90,16 @@ impl Sessions {
     /// A session has ended at this moment of the history, as servers say, whether its client asked for that or not.
     pub(crate) fn ended(&mut self, session: i64, hint: i64) {
         let all = self.operations.entry(session).or_default();
-        let asked = all.iter_mut().find(|one| one.act == Act::End);
-        match asked {
-            Some(end) => end.hint = end.hint.or(Some(hint)),
-            None => all.push(Operation {
+        // What its client asked for may have come behind an end of another cause.
+        let asked = all.iter().any(|one| one.act == Act::End && one.hint == Some(hint));
+        if !asked {
+            all.push(Operation {
                 act: Act::End,
                 told: None,
                 called: 0,
                 returned: u64::MAX,
                 hint: Some(hint),
-            }),
+            });
         }
     }
 
