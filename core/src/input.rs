@@ -110,9 +110,15 @@ pub enum Event {
     Propose(Request),
     /// A client of the service at this server asks for a transaction: it goes to the leader behind those before it.
     /// Nothing is said of what becomes of it. It comes to pass, or service here ends before
-    /// ([`Retired`](crate::output::Output::Retired)); unlike a caller's, it is never carried over to the next leader. The
-    /// service bounds how many are under way.
-    Submit(Request),
+    /// ([`Retired`](crate::output::Output::Retired)); unlike a caller's, it is never carried over to the next leader, even
+    /// if that is the same server. The service bounds how many are under way.
+    Submit {
+        /// In which service here was told to serve last ([`Serving`](crate::output::Output::Serving)); in another one it is
+        /// dropped.
+        epoch: Epoch,
+        /// What for.
+        request: Request,
+    },
     /// The application has turned requests into transactions, in the order in which it was asked to: as
     /// many as it has ready.
     Prepared {

@@ -126,7 +126,7 @@ impl Peer {
                 requests.on_applied(delivery.applied(), outbox);
             }
             Event::Propose(request) => self.on_propose(request),
-            Event::Submit(request) => self.on_submit(request),
+            Event::Submit { epoch, request } => self.on_submit(epoch, request),
             Event::Read(read) => self.on_read(read),
             Event::Touch(sessions) => {
                 self.with_learner(|learner, cx| learner.on_touch(cx, sessions));

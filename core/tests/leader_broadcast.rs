@@ -438,17 +438,17 @@ fn committed_is_what_a_quorum_has() {
 #[test]
 fn a_request_of_a_client_is_prepared_in_its_turn_and_followed_no_further() {
     let (mut bench, two) = leader();
-    let seen = bench.step(Event::Submit(request(1)));
+    let seen = bench.step(Event::Submit { epoch: Epoch(5), request: request(1) });
     let (epoch, origin) = (Epoch(5), Origin::Service);
     let zxid = z(5, 1);
     assert_eq!(seen.0, [Output::Prepare { epoch, zxid, origin, request: request(1) }]);
     assert_eq!(bench.prepared().accepted(), []);
     bench.persisted();
     assert_eq!(bench.receive(two, acks(5, 1)).delivered().len(), 1);
-    bench.step(Event::Submit(request(2)));
+    bench.step(Event::Submit { epoch: Epoch(5), request: request(2) });
     let seen = bench.step(Event::Shutdown);
     assert_eq!(seen.refused(), []);
-    bench.step(Event::Submit(request(3))).is_nothing();
+    bench.step(Event::Submit { epoch: Epoch(5), request: request(3) }).is_nothing();
 }
 
 #[test]
@@ -1034,4 +1034,14 @@ fn servers_whose_applications_differ_do_not_come_together() {
             assert_eq!((seen.persists(), bench.state()), (vec![], Looking), "nothing is promised");
         }
     }
+}
+
+/// An expiry that the last leadership has found would kill a session that lives again.
+#[test]
+fn what_a_service_asked_for_in_another_epoch_is_dropped() {
+    let (mut bench, _) = leader();
+    for epoch in [4, 6] {
+        bench.step(Event::Submit { epoch: Epoch(epoch), request: request(1) }).is_nothing();
+    }
+    assert!(!bench.step(Event::Submit { epoch: Epoch(5), request: request(2) }).0.is_empty());
 }

@@ -13,7 +13,7 @@ use quorate_core::report::Reason;
 use quorate_core::timers::Timer;
 use quorate_core::txn::RequestId;
 use quorate_core::vote::ServerState::{Following, Leading, Looking};
-use quorate_core::zxid::Zxid;
+use quorate_core::zxid::{Epoch, Zxid};
 
 /// Server 1 with 1.1 to 1.3, which follows 3 in epoch 2; the link to 3.
 fn follower() -> (Bench, LinkId) {
@@ -297,12 +297,15 @@ fn a_request_goes_to_the_leader_as_it_is() {
 fn a_request_of_a_client_goes_to_the_leader_and_is_followed_no_further() {
     for (mut bench, link) in [follower(), observer()] {
         let submitted = request(4);
-        let seen = bench.step(Event::Submit(submitted.clone()));
+        let submit = |epoch| Event::Submit { epoch: Epoch(epoch), request: submitted.clone() };
+        let epoch = bench.status().current_epoch.0;
+        bench.step(submit(epoch - 1)).is_nothing();
+        let seen = bench.step(submit(epoch));
         assert_eq!(seen.packets(link), [Packet::Request(submitted.clone())]);
         assert_eq!(seen.0.len(), 1);
         let seen = bench.down(link);
         assert_eq!((seen.accepted(), seen.refused()), (vec![], vec![]));
-        bench.step(Event::Submit(submitted)).is_nothing();
+        bench.step(submit(epoch)).is_nothing();
     }
 }
 

@@ -471,7 +471,7 @@ fn offered(bench: &mut Bench, two: LinkId) -> Seen {
 fn what_a_service_asks_for_while_the_leadership_is_on_offer_is_not_the_next_leaders() {
     let (mut bench, _, two) = leader();
     offered(&mut bench, two);
-    bench.step(Event::Submit(request(7))).is_nothing();
+    bench.step(Event::Submit { epoch: Epoch(5), request: request(7) }).is_nothing();
     bench.propose(8).is_nothing();
     assert_eq!(handed_over(&bench.down(two)), [Ok(ServerId(2))]);
     let seen = bench.step(Event::Shutdown);

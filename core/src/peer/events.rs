@@ -27,6 +27,7 @@ use crate::reasons::{Hangup, Refusal, TransferRefused};
 use crate::time::Instant;
 use crate::timers::Timer;
 use crate::vote::{Round, ServerState, Standing, Vote};
+use crate::zxid::Epoch;
 
 impl Peer {
     #[inline]
@@ -273,9 +274,13 @@ impl Peer {
         }
     }
 
-    /// What cannot go to a leader is dropped: the service hears that it serves no longer.
-    pub(super) fn on_submit(&mut self, request: Request) {
-        if self.serving.is_some() && request.body.len() <= self.shared.config.limits.request_bytes {
+    /// What cannot go to a leader is dropped: the service hears that it serves no longer. So is what it has asked for in an
+    /// earlier epoch, and comes only now: an expiry that the last leadership found is none of this one, in which every
+    /// session has its time again.
+    pub(super) fn on_submit(&mut self, epoch: Epoch, request: Request) {
+        if self.serving == Some(epoch)
+            && request.body.len() <= self.shared.config.limits.request_bytes
+        {
             if let Role::Leading(_) = self.role {
                 self.with_leader(|leader, cx| leader.on_submit(cx, request));
             } else {

@@ -30,6 +30,9 @@ impl Service {
         txn: &Txn,
         effect: &Result<Applied, ApplyError>,
     ) {
+        if let Ok(applied) = effect {
+            self.digests.compared(txn.zxid, applied.digest, step.state.tree().digest());
+        }
         let outcome = effect.as_ref().ok().map(|applied| &applied.outcome);
         if let Some(outcome) = outcome.filter(|_| !self.watches.is_empty()) {
             self.fire(step, outcome);

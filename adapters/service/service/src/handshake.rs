@@ -62,7 +62,7 @@ impl Service {
         let id = RequestId { client: session, cxid: 0 };
         self.submitted.push_back(Submitted { id, client });
         let request = Request { id, op: op::CREATE_SESSION, body, identities: None };
-        step.out.push(Output::Submit(request));
+        step.out.push(Output::Submit { epoch: self.epoch, request });
     }
 
     /// A session that its client has already.

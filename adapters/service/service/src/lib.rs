@@ -33,6 +33,7 @@ mod application;
 mod applied;
 mod connection;
 mod containers;
+mod digests;
 mod handshake;
 mod identities;
 mod log_limit;

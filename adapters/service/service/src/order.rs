@@ -73,7 +73,7 @@ impl Service {
                     };
                     room -= 1;
                     self.submitted.push_back(Submitted { id, client });
-                    step.out.push(Output::Submit(request));
+                    step.out.push(Output::Submit { epoch: self.epoch, request });
                 }
             }
             connection.reached += 1;
@@ -221,7 +221,7 @@ impl Service {
         for Entry { op, work, .. } in connection.queue.drain(..) {
             if let (op::CLOSE_SESSION, Work::Waiting { request, .. }) = (op, work) {
                 self.submitted.push_back(Submitted { id: request.id, client });
-                step.out.push(Output::Submit(request));
+                step.out.push(Output::Submit { epoch: self.epoch, request });
             }
         }
     }

@@ -13,6 +13,7 @@ use quorate_core::zxid::Epoch;
 
 use crate::connection::{Connection, State};
 use crate::containers::Containers;
+use crate::digests::Digests;
 use crate::log_limit::LogLimit;
 use crate::options::Options;
 use crate::pauses::Pauses;
@@ -44,6 +45,7 @@ pub struct Service {
     /// The epoch in which it serves, or has served last.
     pub(crate) epoch: Epoch,
     pub(crate) counters: Counters,
+    pub(crate) digests: Digests,
     /// Of those that have seen more than this server has.
     pub(crate) said_ahead: LogLimit,
     /// Of those that do not take their events.
@@ -136,6 +138,7 @@ impl Service {
             role: Role::Idle,
             epoch: Epoch::ZERO,
             counters: Counters::default(),
+            digests: Digests::default(),
             said_ahead: LogLimit::default(),
             said_cut_off: LogLimit::default(),
             said_long: LogLimit::default(),

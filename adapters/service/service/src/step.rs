@@ -152,9 +152,9 @@ impl Service {
         let alone =
             membership.members().iter().filter(|m| m.role == MemberRole::Participant).count() == 1;
         // Left by snapshots that ZooKeeper wrote while sessions were closed: they go the same way at every server.
-        let orphans: Vec<_> = tree.orphans().collect();
+        let (orphans, epoch): (Vec<_>, _) = (tree.orphans().collect(), self.epoch);
         for session in orphans {
-            step.out.push(Output::Submit(close_of(session)));
+            step.out.push(Output::Submit { epoch, request: close_of(session) });
         }
         self.role = Role::Leader(Box::new(Leading { tracker, alone, containers }));
     }
@@ -209,14 +209,14 @@ impl Service {
         if self.pings_owed > 0 {
             self.answer_pings(step);
         }
-        let awake_at = self.pauses.awake_at(step.at, self.tick);
+        let (awake_at, epoch) = (self.pauses.awake_at(step.at, self.tick), self.epoch);
         let Some(leading) = self.leading() else { return };
         for session in leading.tracker.expire(step.at, awake_at) {
             tracing::info!(session = format_args!("0x{session:x}"), "a session expires");
-            step.out.push(Output::Submit(close_of(session)));
+            step.out.push(Output::Submit { epoch, request: close_of(session) });
         }
         for path in leading.containers.take_due(step.at, step.wall_ms, step.state.tree()) {
-            step.out.push(Output::Submit(delete_container(&path)));
+            step.out.push(Output::Submit { epoch, request: delete_container(&path) });
         }
     }
 }

@@ -61,6 +61,7 @@ impl Service {
         match word {
             "conf" => beneath.map(|beneath| beneath.configuration()).unwrap_or_default(),
             "dirs" => beneath.map(|beneath| beneath.directories()).unwrap_or_default(),
+            "hash" => self.digests.text(),
             "srvr" => self.server(step, false),
             "stat" => self.server(step, true),
             "cons" => self.connections(true) + "\n",
@@ -253,6 +254,7 @@ impl Service {
         line("ephemerals_count", &ephemerals.to_string());
         line("global_sessions", &tree.sessions().count().to_string());
         line("auth_failed_count", &counters.auth_failed.to_string());
+        line("digest_mismatches_count", &self.digests.differed().to_string());
         line("clients_ahead", &counters.ahead.to_string());
         line("sessions_moved", &counters.moved.to_string());
         line("watch_events_sent", &counters.events.to_string());

@@ -1,10 +1,12 @@
 //! Requests of clients: in which order they are answered, and how.
 
 use bytes::Bytes;
+use quorate_core::message::Request as Submitted;
 use quorate_core::zxid::Zxid;
 use quorate_service::wire::{MultiResult, Request, Response, op};
 use quorate_znode::acl::Acl;
 
+use crate::ensemble::submitted;
 use crate::stand::{Heard, Stand};
 
 /// A node that all may do everything with.
@@ -420,4 +422,37 @@ fn what_probes_ask_for_is_at_hand_for_a_server_that_serves_and_for_one_that_no_l
     let mut stand = Stand::with(false, |options| options.words = Words::Some(vec![]));
     let at_hand = stand.service.at_hand(&mut stand.state);
     assert!(text(&at_hand.now, b"ruok").contains("not in the whitelist"));
+}
+
+#[test]
+fn the_digest_of_each_128th_transaction_is_told_if_it_is_the_leaders() {
+    let mut stand = Stand::new(false);
+    let (client, _) = stand.client();
+    stand.call(client, create("/a")).unwrap();
+    let mut expected = String::new();
+    while stand.tree().last_zxid().0 % 512 != 0 {
+        stand.call(client, set("/a", -1)).unwrap();
+        let (zxid, digest) = (stand.tree().last_zxid().0, stand.tree().digest());
+        if zxid % 128 == 0 {
+            expected += &format!("{zxid:x}: {digest}\n");
+        }
+    }
+    let word = |stand: &mut Stand, word| {
+        let client = stand.connect();
+        stand.send(client, vec![quorate_application::clients::Frame::Word(word)]);
+        stand.text(client)
+    };
+    assert_eq!(word(&mut stand, *b"hash"), expected);
+    // A leader whose tree is another one.
+    let own = Submitted { identities: None, ..submitted(&set("/a", -1), 0) };
+    for _ in 0..128 {
+        let zxid = quorate_core::zxid::Zxid(stand.tree().last_zxid().0 + 1);
+        let mut txn = stand.prepare(&own, quorate_core::id::Origin::Here, zxid);
+        let mut body = txn.body.to_vec();
+        *body.last_mut().unwrap() ^= 1;
+        txn.body = body.into();
+        stand.apply(&txn);
+    }
+    assert_eq!(word(&mut stand, *b"hash"), expected, "nothing else is told");
+    assert!(word(&mut stand, *b"mntr").contains("zk_digest_mismatches_count\t128\n"));
 }

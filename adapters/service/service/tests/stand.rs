@@ -182,7 +182,7 @@ impl Stand {
                 Output::Close { client, .. } => self.heard.entry(client).or_default().1 = true,
                 Output::Pause(client) => drop(self.paused.insert(client, true)),
                 Output::Resume(client) => drop(self.paused.insert(client, false)),
-                Output::Submit(request) => self.submitted.push_back(request),
+                Output::Submit { request, .. } => self.submitted.push_back(request),
                 Output::Sync(sync) => self.syncs.push_back(sync),
                 Output::Remember(_) => {}
                 Output::Touch(_) | Output::Revalidate(_) | Output::Revalidated { .. } => {

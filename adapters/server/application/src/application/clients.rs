@@ -152,7 +152,12 @@ pub enum Output {
     /// Read from it again.
     Resume(ClientId),
     /// Ask the leader for a transaction, see the core's event of that name.
-    Submit(Request),
+    Submit {
+        /// In which the service was told to serve last.
+        epoch: Epoch,
+        /// What for.
+        request: Request,
+    },
     /// Ask for a read point.
     Sync(SyncId),
     /// The answer to one [`Event::Pinged`]: the sessions that were heard from since the last.

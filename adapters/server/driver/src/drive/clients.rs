@@ -152,7 +152,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 // Closed: the server ends. An older one that was not taken yet is of no use any more.
                 Output::Remember(number) => drop(self.clients.remember.force_send(number)),
                 // These are the core's.
-                Output::Submit(_)
+                Output::Submit { .. }
                 | Output::Sync(_)
                 | Output::Touch(_)
                 | Output::Revalidate(_)

@@ -20,7 +20,7 @@ use quorate_core::id::Origin;
 use quorate_core::message::Request;
 use quorate_core::time::Instant;
 use quorate_core::txn::{RequestId, Txn};
-use quorate_core::zxid::Zxid;
+use quorate_core::zxid::{Epoch, Zxid};
 
 use super::journal::{App, Journal};
 use crate::{Application, Facts, Prepared, Replicated};
@@ -122,6 +122,7 @@ pub struct Answers {
     frame_bytes_max: usize,
     kept: i64,
     serves: bool,
+    epoch: Option<Epoch>,
     leads: bool,
     clients: BTreeMap<ClientId, Client>,
     tick: Option<Instant>,
@@ -158,12 +159,8 @@ impl Answers {
                     of.puts += 1;
                     let id = RequestId { client: session, cxid: of.puts };
                     let op = quorate_application::SET_DATA;
-                    out.push(Output::Submit(Request {
-                        id,
-                        op,
-                        body: body.clone(),
-                        identities: None,
-                    }));
+                    let request = Request { id, op, body: body.clone(), identities: None };
+                    out.push(Output::Submit { epoch: self.epoch.unwrap_or(Epoch::ZERO), request });
                 }
                 b's' => {
                     let sync = SyncId(self.next_sync);
@@ -264,8 +261,8 @@ impl Clients<Echo> for Answers {
                 assert!(self.clients.remove(&client).is_some(), "told once");
                 vec![]
             }
-            Event::Serving { leads, .. } => {
-                (self.serves, self.leads) = (true, leads);
+            Event::Serving { epoch, leads, .. } => {
+                (self.serves, self.epoch, self.leads) = (true, Some(epoch), leads);
                 vec![]
             }
             Event::Retired => {

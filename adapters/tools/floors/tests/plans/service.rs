@@ -20,6 +20,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("screen", Floor(2)),
     ("zookeeper", Floor(2)),
     ("containers", Floor(2)),
+    ("digests", Floor(1)),
     ("log_limit", Floor(1)),
     ("options", Floor(1)),
     ("pauses", Floor(1)),

@@ -103,7 +103,7 @@ impl Checker {
             | Event::Applied(_)
             | Event::Replayed { .. }
             | Event::Propose(_)
-            | Event::Submit(_)
+            | Event::Submit { .. }
             | Event::Prepared { .. }
             | Event::Read(_)
             | Event::Touch(_)

@@ -62,7 +62,7 @@ impl fmt::Display for Happened<'_> {
             Event::Received { link, message } => write!(f, "{link} {}", Said(message)),
             Event::Persisted(ticket) => write!(f, "{ticket} durable"),
             Event::Propose(request) => write!(f, "propose {}", request.id),
-            Event::Submit(request) => write!(f, "submit {}", request.id),
+            Event::Submit { request, .. } => write!(f, "submit {}", request.id),
             Event::Prepared { epoch, drafts } => {
                 write!(f, "prepared {} in epoch {epoch}", drafts.len())
             }

@@ -188,7 +188,7 @@ impl Moment {
                 )
                 | What::Hear(
                     Event::Propose(_)
-                    | Event::Submit(_)
+                    | Event::Submit { .. }
                     | Event::Read(_)
                     | Event::TransferLeadership(_)
                     | Event::StepDown,

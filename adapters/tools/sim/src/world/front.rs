@@ -379,14 +379,14 @@ impl World {
                     front.order(Order::Tell(Told::Received { client, frames }));
                     continue;
                 }
-                Wants::Submit(request) => {
+                Wants::Submit { epoch, request } => {
                     let expires = request.op == op::CLOSE_SESSION && request.id.cxid == 0;
                     if expires && front.tree().session(request.id.client).is_some() {
                         crowd.judge.sessions.on_expired(id, request.id.client, now)?;
                     }
                     let interval = server.config.timing.tick * LOOKS_EVERY;
                     front.is_confirmed(id, &request, interval)?;
-                    quorate_core::input::Event::Submit(request)
+                    quorate_core::input::Event::Submit { epoch, request }
                 }
                 Wants::Sync(sync) => {
                     server.asked += 1;

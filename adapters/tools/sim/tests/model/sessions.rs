@@ -239,9 +239,9 @@ impl World {
     fn carry_out(&mut self, at: usize, out: Vec<Output>) {
         for output in out {
             match output {
-                Output::Submit(request) => {
+                Output::Submit { epoch, request } => {
                     self.is_expiry(at, &request);
-                    self.servers[at].wants.push_back(Output::Submit(request));
+                    self.servers[at].wants.push_back(Output::Submit { epoch, request });
                 }
                 Output::Revalidate(_) => self.servers[at].wants.push_back(output),
                 Output::Touch(sessions) => {
@@ -381,7 +381,7 @@ impl World {
         let Some(wants) = self.servers[at].wants.pop_front() else { return false };
         let (link, leader) = (self.link(), self.leader);
         let request = match wants {
-            Output::Submit(request) => request,
+            Output::Submit { request, .. } => request,
             Output::Revalidate(body) => {
                 if let Some(session) = body.first_chunk().copied().map(i64::from_be_bytes) {
                     self.owner.insert(session, at);
