@@ -446,7 +446,7 @@ fn the_digest_of_each_128th_transaction_is_told_if_it_is_the_leaders() {
     // A leader whose tree is another one.
     let own = Submitted { identities: None, ..submitted(&set("/a", -1), 0) };
     for _ in 0..128 {
-        let zxid = quorate_core::zxid::Zxid(stand.tree().last_zxid().0 + 1);
+        let zxid = Zxid(stand.tree().last_zxid().0 + 1);
         let mut txn = stand.prepare(&own, quorate_core::id::Origin::Here, zxid);
         let mut body = txn.body.to_vec();
         *body.last_mut().unwrap() ^= 1;
