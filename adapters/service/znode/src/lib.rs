@@ -47,7 +47,7 @@
 //! - `txn`: the bodies of transactions, decoded; every length is checked against what is there.
 //! - [`Snapshot`]: a point in time; [`Pieces`] writes it, [`Restoring`] makes a tree of them.
 //! - [`Preparer`]: what a leader makes of clients' requests. `request` decodes them, `judge`, `multi` and `closing`
-//!   make transactions of them on top of `outstanding`, the records of what is under way; [`Rules`] and [`Facts`] are
+//!   make transactions of them on top of `outstanding`, the records of what is under way; [`Rules`] and [`Facts`](quorate_core::prepared::Facts) are
 //!   what they are judged by, and `owners` by which way they may come.
 //! - [`access`]: permissions, for reads as well as for writes.
 //! - `map`: the persistent sorted map that makes a point in time cheap.
