@@ -111,7 +111,7 @@ impl Service {
         let header = ReplyHeader { xid: entry.xid, zxid, err };
         let bytes = answer(step.state.tree(), header, entry.op, parts, outcome);
         entry.work = Work::Done(bytes);
-        self.moved.insert(client);
+        self.has_moved(client);
     }
 
     /// Tells of what has happened those that watch it.

@@ -127,7 +127,7 @@ impl Service {
         let timeout_ms = connection.timeout_ms;
         let early = core::mem::take(&mut connection.early);
         connection.queued = 0;
-        self.moved.insert(client);
+        self.has_moved(client);
         // Whether this server is read-only, which none is.
         let read_only = read_only.map(|_| false);
         let response =

@@ -11,9 +11,16 @@ use crate::service::{Service, Step, Submitted};
 use crate::wire::{ReplyHeader, op, put_text, reply};
 
 impl Service {
+    /// A connection's queue has moved: it goes on at the end of the step.
+    pub(crate) fn has_moved(&mut self, client: ClientId) {
+        if self.moved.back() != Some(&client) {
+            self.moved.push_back(client);
+        }
+    }
+
     /// Lets every connection go on whose queue has moved.
     pub(crate) fn go_on(&mut self, step: &mut Step<'_>) {
-        while let Some(client) = self.moved.pop_first() {
+        while let Some(client) = self.moved.pop_front() {
             self.begin(step, client);
             self.answer(step, client);
             // What has waited for the reads before it.
@@ -209,7 +216,7 @@ impl Service {
             let Some(client) = self.waiting.pop_front() else { return };
             if let Some(connection) = self.clients.get_mut(&client) {
                 (connection.waits, connection.waited) = (false, true);
-                self.moved.insert(client);
+                self.has_moved(client);
             }
         }
     }
@@ -236,7 +243,7 @@ impl Service {
                 *done |= *asked == sync;
             }
         }
-        self.moved.insert(client);
+        self.has_moved(client);
     }
 
     /// There will be no such read point.
@@ -257,7 +264,7 @@ impl Service {
         let was_full = connection.is_held_back() || connection.paused;
         connection.unwritten.written(bytes);
         if was_full {
-            self.moved.insert(client);
+            self.has_moved(client);
         }
     }
 }

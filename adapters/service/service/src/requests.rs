@@ -39,7 +39,7 @@ impl Service {
             State::Opening { .. } | State::Asking { .. } => {
                 connection.queued += frame.len();
                 connection.early.push_back(frame);
-                self.moved.insert(client);
+                self.has_moved(client);
             }
             State::Open { session } => match wire::split(frame) {
                 Ok((header, body)) => self.on_request(step, client, session, header, body),
@@ -107,7 +107,7 @@ impl Service {
         if let Some(connection) = self.clients.get_mut(&client) {
             connection.queued += bytes;
             connection.queue.push_back(Entry { xid, op, came: step.at, bytes, work });
-            self.moved.insert(client);
+            self.has_moved(client);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The service of one server: its clients, their sessions and watches, and what is under way for them.
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -52,8 +52,8 @@ pub struct Service {
     pub(crate) said_cut_off: LogLimit,
     /// Of long replies.
     pub(crate) said_long: LogLimit,
-    /// Clients whose queues have moved in this step.
-    pub(crate) moved: BTreeSet<ClientId>,
+    /// Clients whose queues have moved in this step, in the order in which they did; some more than once.
+    pub(crate) moved: VecDeque<ClientId>,
     pub(crate) pauses: Pauses,
     /// Pings of the leader that wait until what came during a pause is read.
     pub(crate) pings_owed: u32,
@@ -142,7 +142,7 @@ impl Service {
             said_ahead: LogLimit::default(),
             said_cut_off: LogLimit::default(),
             said_long: LogLimit::default(),
-            moved: BTreeSet::new(),
+            moved: VecDeque::new(),
             pauses: Pauses::new(host.tick),
             pings_owed: 0,
         }

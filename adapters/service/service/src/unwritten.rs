@@ -63,7 +63,7 @@ impl Unwritten {
         if self.events <= EVENTS_MANY {
             self.many_since = None;
         }
-        if self.runs.is_empty() {
+        if self.runs.is_empty() && self.runs.capacity() > RUNS_KEPT_MAX {
             self.runs = VecDeque::new();
         }
     }
@@ -81,6 +81,8 @@ const EVENTS_MAX: usize = 16 << 20;
 const EVENTS_MANY: usize = 1 << 20;
 /// How long.
 const EVENTS_TIME: Duration = Duration::from_secs(5);
+/// Where events and replies have changed more often than this, their memory is given back once all is written.
+const RUNS_KEPT_MAX: usize = 8;
 
 #[cfg(test)]
 mod tests {

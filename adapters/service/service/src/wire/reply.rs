@@ -29,13 +29,16 @@ use super::primitive::{Malformed, Reader, framed, names, put_data, put_text, put
 /// A whole frame, with its length. `body` writes what is behind the header, and is only asked if `err` is 0: a reply
 /// with an error has no body.
 pub fn reply(header: ReplyHeader, body: impl FnOnce(&mut BytesMut)) -> Bytes {
-    framed(ReplyHeader::BYTES + 112, |out| {
+    framed(ReplyHeader::BYTES + USUAL_BYTES, |out| {
         header.put(out);
         if header.err == 0 {
             body(out);
         }
     })
 }
+
+/// A stat and some data: most replies have no more, and are built without being moved.
+const USUAL_BYTES: usize = 236;
 
 /// The one reply with an error that has a body: a token that is null, at the end of a SASL exchange that failed. The
 /// whole frame, with its length.
