@@ -58,6 +58,13 @@ impl<T> Inbox<T> {
         }
     }
 
+    /// Takes what is there if the loop was woken for it, in exchange for an empty vector.
+    pub(crate) fn take_if_woken(&self, into: &mut Vec<T>) {
+        if locked(&self.items).woken {
+            self.take(into);
+        }
+    }
+
     /// Takes what is there, in exchange for an empty vector.
     pub(crate) fn take(&self, into: &mut Vec<T>) {
         debug_assert!(into.is_empty(), "what was taken before is done");

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use async_channel::Sender;
 use quorate_application::Application;
@@ -26,6 +27,8 @@ pub(crate) struct ClientLinks {
     /// Where numbers go that are to be kept.
     remember: Sender<i64>,
     open: BTreeMap<ClientId, ClientOutbound>,
+    /// From when on the loop asks what was written, also if nobody knocks.
+    written_due: Option<Instant>,
     /// Kept for their memory.
     written: Vec<ClientId>,
     queued: Vec<ClientId>,
@@ -48,7 +51,7 @@ impl ClientLinks {
         remember: Sender<i64>,
     ) -> Self {
         let (open, written, queued) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Self { shared, news, place, remember, open, written, queued }
+        Self { shared, news, place, remember, open, written_due: None, written, queued }
     }
 
     /// Our line is another: listens where it says, if it says so. Connections stay.
@@ -76,8 +79,20 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             let Ok(news) = self.clients.news.heard.try_recv() else { break };
             self.register_client(news);
         }
+        self.hear_written();
+    }
+
+    /// Takes what was written: at once where it is much, else a few times a second. It is little beside what the service
+    /// lets wait, and a step for each reply would cost as much as the reply.
+    fn hear_written(&mut self) {
+        let now = self.runtime.now();
         let mut written = std::mem::take(&mut self.clients.written);
-        self.clients.shared.written.take(&mut written);
+        if self.clients.written_due.is_none_or(|due| due <= now) {
+            self.clients.written_due = Some(now + WRITTEN_TIME);
+            self.clients.shared.written.take(&mut written);
+        } else {
+            self.clients.shared.written.take_if_woken(&mut written);
+        }
         for client in written.drain(..) {
             let bytes = self.clients.open.get(&client).map_or(0, ClientOutbound::take_written);
             if bytes > 0 {
@@ -184,3 +199,5 @@ impl<R: Runtime, A: Application> Driver<R, A> {
 const BATCH_MAX: usize = 64;
 /// And of new connections: as many as may have come before something else that one of them says.
 const ARRIVALS_MAX: usize = 256;
+/// How often the loop asks what was written.
+const WRITTEN_TIME: Duration = Duration::from_millis(100);

@@ -26,7 +26,7 @@ use quorate_application::clients::{ClientId, Event, Frame, Framing};
 use crate::lock::locked;
 use crate::net::address_limit::AddressShare;
 use crate::net::client_events::{ClientNews, SharedByClients};
-use crate::net::client_outbound::{Batch, ClientOutbound, Line};
+use crate::net::client_outbound::{Batch, ClientOutbound, Line, Wrote};
 use crate::runtime::Runtime;
 use crate::task_group::closed;
 use crate::turns::{Held, Turn};
@@ -334,10 +334,11 @@ impl<R: Runtime> Writer<'_, R> {
     /// Lets the loop know what was written: at once where much waits, and a reply may be held back for it.
     fn report(&self, bytes: usize, much: bool) {
         let written = &self.side.shared.written;
-        if self.side.line.wrote(bytes) {
+        let Wrote { first, is_much } = self.side.line.wrote(bytes);
+        if first {
             written.put_quietly(self.side.client);
         }
-        if much {
+        if much || is_much {
             written.knock();
         }
     }

@@ -43,6 +43,15 @@ struct Queue {
     task: Option<Waker>,
 }
 
+/// Something was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wrote {
+    /// The loop does not know that there is something that it was not told.
+    pub(super) first: bool,
+    /// It is so much now that the loop is not to wait.
+    pub(super) is_much: bool,
+}
+
 /// What is written next.
 pub(super) struct Batch {
     pub(super) bytes: Bytes,
@@ -134,9 +143,11 @@ impl Line {
         self.reset.load(Ordering::Relaxed)
     }
 
-    /// Takes note of what was written; returns whether the loop has to be told.
-    pub(super) fn wrote(&self, bytes: usize) -> bool {
-        self.written.fetch_add(bytes, Ordering::Relaxed) == 0
+    /// Takes note of what was written; returns what the loop has to be told.
+    pub(super) fn wrote(&self, bytes: usize) -> Wrote {
+        let untold = self.written.fetch_add(bytes, Ordering::Relaxed);
+        let is_much = untold < UNTOLD_MAX && untold + bytes >= UNTOLD_MAX;
+        Wrote { first: untold == 0, is_much }
     }
 
     /// Takes what is to be written next: what is short together, what is long by itself.
@@ -169,6 +180,8 @@ impl Line {
 const QUEUE_BYTES_MAX: usize = 64 << 20;
 /// How much is gathered for one write, unless one item is longer; what waits beyond it is more than a little.
 const WRITE_BYTES: usize = 64 << 10;
+/// So much is written before the service hears of it, if nothing else waits: little beside what it lets wait.
+const UNTOLD_MAX: usize = 256 << 10;
 /// A queue that has grown beyond this is given back once it is empty.
 const QUEUE_KEPT_MAX: usize = 64;
 
@@ -211,8 +224,13 @@ mod tests {
     #[test]
     fn what_was_written_is_told_once() {
         let client = outbound();
-        assert!(client.line.wrote(3) && !client.line.wrote(4));
+        let told = |first, is_much| Wrote { first, is_much };
+        assert_eq!([3, 4].map(|n| client.line.wrote(n)), [told(true, false), told(false, false)]);
         assert_eq!((client.take_written(), client.take_written()), (7, 0));
-        assert!(client.line.wrote(1));
+        assert_eq!(client.line.wrote(1), told(true, false));
+        let more = [UNTOLD_MAX - 2, 1, 1].map(|bytes| client.line.wrote(bytes));
+        assert_eq!(more, [told(false, false), told(false, true), told(false, false)]);
+        client.take_written();
+        assert_eq!(client.line.wrote(UNTOLD_MAX), told(true, true));
     }
 }
