@@ -237,7 +237,10 @@ fn cut<E>(page: &mut Vec<E>, at: usize) -> Option<Vec<E>> {
     }
     // What grows at its end (sequential names, a snapshot being read) leaves full pages behind.
     let middle = if at + 1 == page.len() { page.len() - SMALL } else { page.len() / 2 };
-    Some(page.split_off(middle))
+    let right = page.split_off(middle);
+    // The one entry too many has doubled its room.
+    page.shrink_to(FULL);
+    Some(right)
 }
 
 fn remove<K: Ord + Clone + Borrow<Q>, V: Clone, Q: Ord + ?Sized>(
@@ -397,6 +400,26 @@ mod tests {
         let Some(Page::Inner(pages)) = map.root.as_deref() else { panic!("no inner page") };
         assert!(pages.len() <= 10_000 / (FULL - SMALL) / (FULL - SMALL) + 1);
         assert!(map.iter().map(|(key, ())| *key).eq(0..10_000));
+    }
+
+    #[test]
+    fn no_page_has_room_for_more_than_it_may_hold() {
+        fn room(page: &Page<i32, ()>) -> usize {
+            match page {
+                Page::Leaf(entries) => entries.capacity(),
+                Page::Inner(pages) => {
+                    let below = pages.iter().map(|(_, page)| room(page));
+                    pages.capacity().max(below.max().unwrap_or(0))
+                }
+            }
+        }
+        for step in [1, 7_919] {
+            let mut map = Map::default();
+            for n in 0..10_000 {
+                map.insert(n * step % 10_007, ());
+            }
+            assert!(map.root.is_some_and(|root| room(&root) <= FULL));
+        }
     }
 
     #[test]
