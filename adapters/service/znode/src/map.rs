@@ -237,9 +237,10 @@ fn cut<E>(page: &mut Vec<E>, at: usize) -> Option<Vec<E>> {
     }
     // What grows at its end (sequential names, a snapshot being read) leaves full pages behind.
     let middle = if at + 1 == page.len() { page.len() - SMALL } else { page.len() / 2 };
-    let right = page.split_off(middle);
+    let mut right = page.split_off(middle);
     // The one entry too many has doubled its room.
     page.shrink_to(FULL);
+    right.reserve_exact(FULL - right.len());
     Some(right)
 }
 
