@@ -208,6 +208,7 @@ const TABLE: &[(Bug, Hunt, u64)] = &[
     (Bug::ClockBelieved, Hunt::Clients(300), 0),
     (Bug::RepliesNotHeldBack, Hunt::Clients(200), 0),
     (Bug::SizesUncounted, Hunt::Clients(100), 0),
+    (Bug::DigestOfApplied, Hunt::Clients(100), 0),
 ];
 
 /// The first of so many seeds that fails; if another was begun before and fails, too, that one.
