@@ -44,6 +44,7 @@ mod foreign;
 mod members;
 mod parse;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -266,6 +267,19 @@ impl ZooCfg {
             Shown(self.ping_interval()),
         )
     }
+}
+
+/// A file that is read for all that stands in the way of a server with it, rather than to start one: a file that was
+/// written for ZooKeeper, before ours takes the place of its server.
+#[derive(Debug)]
+pub struct Survey {
+    /// Every line that refuses the file for what it turns on ([`ConfigError::NotSupported`]), and what that is, in the
+    /// order of lines. [`ZooCfg::read`] stops at one.
+    pub not_supported: Vec<(Setting, &'static str)>,
+    /// All settings but the lines of the membership, and the flags, by their names without `zookeeper.`.
+    pub settings: BTreeMap<String, Setting>,
+    /// What the file says without those lines, or what refuses it still.
+    pub rest: Result<ZooCfg, ConfigError>,
 }
 
 /// Displays a duration in seconds, or in milliseconds if it is less than one.
