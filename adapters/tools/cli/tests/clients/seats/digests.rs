@@ -1,0 +1,56 @@
+//! The digests of the trees of all servers, which every server has compared with its leader's.
+
+use std::collections::BTreeMap;
+
+use quorate_service::wire::op;
+
+use crate::common::until;
+use crate::ensemble::{Kind, Servers};
+use crate::raw::{Client, plain, set};
+
+/// Servers keep one for each 128 transactions.
+const EVERY: usize = 128;
+/// So many must be equal.
+const EQUAL: usize = 3;
+
+/// Digests by zxid, as `hash` says them.
+fn kept(servers: &Servers, id: usize) -> BTreeMap<i64, String> {
+    let said = servers.word(id, "hash").unwrap();
+    let pair = |line: &str| {
+        let (zxid, digest) = line.split_once(": ")?;
+        Some((i64::from_str_radix(zxid, 16).ok()?, digest.to_owned()))
+    };
+    said.lines().filter_map(pair).collect()
+}
+
+/// Makes as many transactions as it needs, and compares what all servers had behind some of them.
+pub(super) fn digests_agree(servers: &Servers) {
+    let mut client = Client::open(servers.port(1), 10_000);
+    // It may be there.
+    drop(client.ask(&plain("/digests")));
+    for n in 0..EVERY * (EQUAL + 1) {
+        client.send(&set("/digests", &n.to_string()));
+    }
+    for _ in 0..EVERY * (EQUAL + 1) {
+        client.answer(op::SET_DATA).unwrap().unwrap();
+    }
+    until("equal digests", || {
+        let all: Vec<_> = servers.ids().map(|id| kept(servers, id)).collect();
+        let first = all.first()?;
+        let common: Vec<_> =
+            first.keys().filter(|zxid| all.iter().all(|kept| kept.contains_key(zxid))).collect();
+        for zxid in &common {
+            let digests: Vec<_> = all.iter().map(|kept| &kept[zxid]).collect();
+            assert!(digests.iter().all(|digest| *digest == digests[0]), "{zxid:x}: {digests:?}");
+        }
+        (common.len() >= EQUAL).then_some(())
+    });
+    for id in servers.ids() {
+        let said = servers.word(id, "mntr").unwrap();
+        let counts = "zk_digest_mismatches_count\t";
+        let count = said.lines().find_map(|line| line.strip_prefix(counts));
+        let expected =
+            if servers.kind(id) == Kind::Java { Some("0") } else { count.and(Some("0")) };
+        assert_eq!(count, expected, "server {id}");
+    }
+}
