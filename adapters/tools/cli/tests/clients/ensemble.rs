@@ -1,6 +1,8 @@
 //! An ensemble whose servers are processes of the command or of Apache ZooKeeper, killed, started again, and replaced
 //! by the other kind in the same directory.
 
+use std::path::PathBuf;
+
 use crate::common::{Ensemble, Process, jars, until};
 use crate::peer::available;
 
@@ -133,6 +135,11 @@ impl Servers {
         let role = if self.seats[id - 1].participates { PARTICIPANT } else { OBSERVER };
         let [quorum, election] = [self.ensemble.quorum[id - 1], self.ensemble.election[id - 1]];
         format!("server.{id}=127.0.0.1:{quorum}:{election}:{role};{}", self.host(id))
+    }
+
+    /// Where its logs and snapshots are.
+    pub(crate) fn data(&self, id: usize) -> PathBuf {
+        self.ensemble.dir.path().join(id.to_string()).join("version-2")
     }
 
     /// What it has said on its standard error since it was started.

@@ -12,6 +12,8 @@ use quorate_service::wire::{
 use quorate_tokio::core::zxid::Zxid;
 use quorate_znode::acl::Acl;
 
+use crate::common::until;
+
 /// What makes a session again on another connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Ticket {
@@ -54,10 +56,18 @@ impl Client {
 
     /// Goes on with a session at this server.
     pub(crate) fn moved(&self, port: u16) -> Self {
-        match Self::connect(port, &self.ticket, self.seen) {
+        match Self::settled(port, &self.ticket, self.seen) {
             Connected::Yes(client) => client,
             other => panic!("session {:x} at {port}: {other:?}", self.ticket.session),
         }
+    }
+
+    /// Connects until the server says something: one that has seen less than the client says nothing.
+    pub(crate) fn settled(port: u16, ticket: &Ticket, seen: Zxid) -> Connected {
+        until("a server that has caught up", || match Self::connect(port, ticket, seen) {
+            Connected::Closed => None,
+            other => Some(other),
+        })
     }
 
     /// Goes on with a session, or opens one if it is 0.

@@ -2,9 +2,17 @@
 
 mod digests;
 mod operations;
+mod sessions;
 
 use crate::ensemble::{Kind, OBSERVER, PARTICIPANT, Servers, java_is_here};
 use digests::digests_agree;
+
+/// Under a Java leader, a server that votes and one that does not.
+const JAVA_LEADS: [(Kind, &str); 3] =
+    [(Kind::Quorate, PARTICIPANT), (Kind::Java, PARTICIPANT), (Kind::Quorate, OBSERVER)];
+/// And the other way round.
+const QUORATE_LEADS: [(Kind, &str); 3] =
+    [(Kind::Java, PARTICIPANT), (Kind::Quorate, PARTICIPANT), (Kind::Java, OBSERVER)];
 
 #[test]
 fn a_directory_goes_from_one_kind_to_the_other_and_back_and_either_kind_leads() {

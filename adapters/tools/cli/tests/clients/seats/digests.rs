@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use quorate_service::wire::op;
+use serde_json::Value;
 
-use crate::common::until;
+use crate::common::{lines, quorate, until};
 use crate::ensemble::{Kind, Servers};
 use crate::raw::{Client, plain, set};
 
@@ -21,6 +22,22 @@ fn kept(servers: &Servers, id: usize) -> BTreeMap<i64, String> {
         Some((i64::from_str_radix(zxid, 16).ok()?, digest.to_owned()))
     };
     said.lines().filter_map(pair).collect()
+}
+
+/// How many of the transactions that [`digests_agree`] makes stand in a server's log with the leader's digest.
+fn logged(servers: &Servers, id: usize) -> usize {
+    let mut count = 0;
+    for file in std::fs::read_dir(servers.data(id)).unwrap() {
+        let path = file.unwrap().path();
+        let is_log =
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("log."));
+        if is_log {
+            let dump = quorate(["log", "dump", "--json", path.to_str().unwrap()]);
+            let ours = |line: &Value| line["path"] == "/digests" && line["digest"].is_string();
+            count += lines(&dump).iter().filter(|line| ours(line)).count();
+        }
+    }
+    count
 }
 
 /// Makes as many transactions as it needs, and compares what all servers had behind some of them.
@@ -46,6 +63,8 @@ pub(super) fn digests_agree(servers: &Servers) {
         (common.len() >= EQUAL).then_some(())
     });
     for id in servers.ids() {
+        // Servers of ZooKeeper compare what came with a transaction, if it came, and log both.
+        assert!(logged(servers, id) >= EVERY * EQUAL, "server {id}");
         let said = servers.word(id, "mntr").unwrap();
         let counts = "zk_digest_mismatches_count\t";
         let count = said.lines().find_map(|line| line.strip_prefix(counts));

@@ -8,8 +8,9 @@ use quorate_tokio::core::zxid::Zxid;
 use quorate_znode::acl::Acl;
 
 use super::digests::digests_agree;
+use super::{JAVA_LEADS, QUORATE_LEADS};
 use crate::common::until;
-use crate::ensemble::{Kind, OBSERVER, PARTICIPANT, Servers, java_is_here};
+use crate::ensemble::{Kind, Servers, java_is_here};
 use crate::raw::{Client, auth, create, delete, exists, get, plain, set};
 
 /// What every server answers to what is asked below.
@@ -421,18 +422,10 @@ fn every_operation_through_every_server(seats: &[(Kind, &str)]) {
 
 #[test]
 fn every_operation_is_answered_alike_by_quorates_follower_and_observer_of_a_java_leader() {
-    every_operation_through_every_server(&[
-        (Kind::Quorate, PARTICIPANT),
-        (Kind::Java, PARTICIPANT),
-        (Kind::Quorate, OBSERVER),
-    ]);
+    every_operation_through_every_server(&JAVA_LEADS);
 }
 
 #[test]
 fn every_operation_is_answered_alike_by_a_java_follower_and_observer_of_quorates_leader() {
-    every_operation_through_every_server(&[
-        (Kind::Java, PARTICIPANT),
-        (Kind::Quorate, PARTICIPANT),
-        (Kind::Java, OBSERVER),
-    ]);
+    every_operation_through_every_server(&QUORATE_LEADS);
 }
