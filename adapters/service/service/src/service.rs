@@ -18,6 +18,7 @@ use crate::log_limit::LogLimit;
 use crate::options::Options;
 use crate::pauses::Pauses;
 use crate::sessions::Sessions;
+use crate::shares::Shares;
 use crate::tracker::Tracker;
 use crate::watches::Watches;
 use crate::zookeeper::ZooKeeper;
@@ -57,6 +58,8 @@ pub struct Service {
     pub(crate) pauses: Pauses,
     /// Pings of the leader that wait until what came during a pause is read.
     pub(crate) pings_owed: u32,
+    /// The server is about to stop.
+    pub(crate) shares: Option<Shares>,
 }
 
 /// What this server is to its clients.
@@ -145,6 +148,7 @@ impl Service {
             moved: BTreeSet::new(),
             pauses: Pauses::new(host.tick),
             pings_owed: 0,
+            shares: None,
         }
     }
 

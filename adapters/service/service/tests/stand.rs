@@ -184,7 +184,7 @@ impl Stand {
                 Output::Resume(client) => drop(self.paused.insert(client, false)),
                 Output::Submit { request, .. } => self.submitted.push_back(request),
                 Output::Sync(sync) => self.syncs.push_back(sync),
-                Output::Remember(_) => {}
+                Output::Remember(_) | Output::Vacated => {}
                 Output::Touch(_) | Output::Revalidate(_) | Output::Revalidated { .. } => {
                     self.asked.push(output);
                 }
@@ -211,6 +211,11 @@ impl Stand {
                 self.tell(Event::Tick);
             }
         }
+    }
+
+    /// When the service wants to step.
+    pub(crate) fn service_deadline(&self) -> Option<Instant> {
+        self.service.deadline()
     }
 
     /// The oldest request becomes a transaction, and is applied.

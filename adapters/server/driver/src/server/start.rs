@@ -267,6 +267,7 @@ fn driver<R: Runtime, A: Application>(
         releasing: None,
         replica,
         clients,
+        client_shed: config.client_shed,
         asks: Asks { inbox: asks, taken: Vec::new() },
         published,
         gate,

@@ -109,6 +109,7 @@ impl ZooCfg {
             preallocate: entries.kibibytes("preAllocSize", 64 << 20)?,
             log_bytes: entries.log_bytes()?,
             patience: entries.millis("quorate.patience", 0)?,
+            shed: entries.millis("quorate.shed", 0)?,
             request_bytes,
             txn_bytes,
             commit_log_count: entries.count("commitLogCount", 500)?,

@@ -74,10 +74,20 @@ impl Process {
         Self { child: command.stdin(Stdio::null()).spawn().unwrap() }
     }
 
-    /// SIGTERM, and the exit code.
-    pub fn terminate(&mut self) -> Option<i32> {
+    /// SIGTERM.
+    pub fn tell_to_end(&self) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    }
+
+    /// SIGTERM, and the exit code.
+    pub fn terminate(&mut self) -> Option<i32> {
+        self.tell_to_end();
+        self.end()
+    }
+
+    /// Waits for its exit code.
+    pub fn end(&mut self) -> Option<i32> {
         let status = until("the end after SIGTERM", || self.child.try_wait().unwrap());
         status.code()
     }

@@ -399,6 +399,8 @@ impl World {
                     server.remembered = Some(bound);
                     continue;
                 }
+                // Servers end at once here.
+                Wants::Vacated => continue,
                 Wants::Touch(sessions) => quorate_core::input::Event::Touch(sessions),
                 Wants::Revalidate(body) => quorate_core::input::Event::Revalidate(body),
                 Wants::Revalidated { to, body } => {

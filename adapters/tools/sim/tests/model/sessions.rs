@@ -267,7 +267,11 @@ impl World {
                         (one.link, one.open) = (None, false);
                     }
                 }
-                Output::Pause(_) | Output::Resume(_) | Output::Sync(_) | Output::Remember(_) => {}
+                Output::Pause(_)
+                | Output::Resume(_)
+                | Output::Sync(_)
+                | Output::Vacated
+                | Output::Remember(_) => {}
             }
         }
     }
@@ -395,6 +399,7 @@ impl World {
             | Output::Pause(_)
             | Output::Resume(_)
             | Output::Sync(_)
+            | Output::Vacated
             | Output::Remember(_)
             | Output::Touch(_)
             | Output::Revalidated { .. } => return true,
