@@ -2,6 +2,7 @@
 
 mod digests;
 mod operations;
+mod poison;
 mod sessions;
 
 use crate::ensemble::{Kind, OBSERVER, PARTICIPANT, Servers, java_is_here};
