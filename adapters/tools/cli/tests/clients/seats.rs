@@ -1,5 +1,6 @@
 //! Servers of the command and of Apache ZooKeeper in one ensemble, under leaders of either kind.
 
+mod death;
 mod digests;
 mod operations;
 mod poison;
