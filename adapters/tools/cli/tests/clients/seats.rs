@@ -1,7 +1,10 @@
 //! Servers of the command and of Apache ZooKeeper in one ensemble, under leaders of either kind.
 
+mod death;
 mod digests;
+mod membership;
 mod operations;
+mod poison;
 mod sessions;
 
 use crate::ensemble::{Kind, OBSERVER, PARTICIPANT, Servers, java_is_here};
