@@ -11,4 +11,5 @@ mod java;
 mod kazoo;
 mod peer;
 mod raw;
+mod rolling;
 mod seats;
