@@ -9,6 +9,7 @@
 
 mod clients;
 mod inputs;
+mod leaving;
 mod outputs;
 mod publish;
 
@@ -61,6 +62,8 @@ pub(crate) struct Driver<R: Runtime, A: Application> {
     pub(crate) links: BTreeMap<LinkId, Outbound>,
     pub(crate) replica: Replica<A>,
     pub(crate) clients: ClientLinks,
+    /// Within what time clients leave before it ends; zero if they need not.
+    pub(crate) client_shed: Duration,
     pub(crate) asks: Asks<A>,
     pub(crate) published: Arc<Published>,
     pub(crate) gate: Arc<LeadershipGate>,
@@ -199,7 +202,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
 
     /// Lets another server lead, if this one does and another can, before it ends. Returns early if it
     /// is to end at once.
-    pub(crate) async fn give_way(&mut self) -> Result<Quit, ServerError> {
+    async fn give_way(&mut self) -> Result<Quit, ServerError> {
         let mut turn = Turn::default();
         // A caller may be waiting for another transfer; the outcome of that one will do.
         if self.transfer.is_none() {

@@ -24,6 +24,7 @@
 //! | `quorate.priority` | 0 | how much this server is preferred as leader, 0 to 255 |
 //! | `quorate.lease` | none | for how many ms voters promise their leader to establish no other; on all voters or none |
 //! | `quorate.patience` | 10000 | how many ms a request or read waits for a leader |
+//! | `quorate.shed` | 3000 | within how many ms clients leave a server that is told to end, a share at a time; 0: all at its end |
 //! | `quorate.election` | `fast` | or `generation`, on all servers |
 //! | `quorate.election.minTimeout`, `quorate.election.maxTimeout` | 1000, twice the other | by generation: after how many ms of silence a leader is given up |
 //! | `quorate.election.preVote` | true | by generation: a server asks whether it would be elected before it raises the generation |
@@ -44,6 +45,7 @@ mod foreign;
 mod members;
 mod parse;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -135,6 +137,9 @@ pub struct ZooCfg {
     /// How long what is asked for at this server waits for a leader (`quorate.patience`, in ms; 10000), see
     /// [`ServerConfig::patience`](crate::ServerConfig::patience).
     pub patience: Option<Duration>,
+    /// Within what time the connections of clients are closed before this server ends in order (`quorate.shed`, in ms;
+    /// 3000), see [`ServerConfig::client_shed`](crate::ServerConfig::client_shed).
+    pub shed: Option<Duration>,
     /// The longest body of a request, in bytes (`jute.maxbuffer`, 1048575).
     pub request_bytes: usize,
     /// The longest transaction that this server proposes, in bytes: `jute.maxbuffer` and
@@ -266,6 +271,19 @@ impl ZooCfg {
             Shown(self.ping_interval()),
         )
     }
+}
+
+/// A file that is read for all that stands in the way of a server with it, rather than to start one: a file that was
+/// written for ZooKeeper, before ours takes the place of its server.
+#[derive(Debug)]
+pub struct Survey {
+    /// Every line that refuses the file for what it turns on ([`ConfigError::NotSupported`]), and what that is, in the
+    /// order of lines. [`ZooCfg::read`] stops at one.
+    pub not_supported: Vec<(Setting, &'static str)>,
+    /// All settings but the lines of the membership, and the flags, by their names without `zookeeper.`.
+    pub settings: BTreeMap<String, Setting>,
+    /// What the file says without those lines, or what refuses it still.
+    pub rest: Result<ZooCfg, ConfigError>,
 }
 
 /// Displays a duration in seconds, or in milliseconds if it is less than one.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use quorate_core::id::ServerId;
 use quorate_core::membership::Role;
 use quorate_driver::ServerConfig;
-use quorate_driver::zoo_cfg::{Caution, ConfigError, JvmFlags, ZooCfg};
+use quorate_driver::zoo_cfg::{Caution, ConfigError, JvmFlags, Survey, ZooCfg};
 
 const BASE: &str = "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/data\nclientPort=2181\n";
 const THREE: &str = "server.1=zk1:2888:3888\nserver.2=zk2:2888:3888\nserver.3=zk3:2888:3888\n";
@@ -742,4 +742,37 @@ fn no_secret_stands_in_a_warning_or_a_refusal() {
     assert!(!flags.warnings[0].to_string().contains("hunter2"));
     let plain = refused_line("DigestAuthenticationProvider.digestAlg=MD5");
     assert!(plain.contains("MD5"), "{plain}");
+}
+
+#[test]
+fn a_survey_names_every_line_that_refuses_the_file_and_reads_the_rest() {
+    let lines = "sslQuorum=true\nquorum.auth.enableSasl=true\nenforceQuota=true\nportUnification=false\n\
+                 authProvider.1=a.b.C\nauthProvider.sasl=d.E\nsnapCount=7777\nnosuchkey=1\n\
+                 SASLAuthenticationProvider.superPassword=letmein\n";
+    let text = format!("{BASE}{THREE}{lines}");
+    let myid = |_: &Path| Ok("2".to_owned());
+    let survey = Survey::of("zoo.cfg", &text, &JvmFlags::default(), myid).unwrap();
+    let keys: Vec<_> = survey
+        .not_supported
+        .iter()
+        .map(|(setting, _)| (setting.at.line, setting.key.as_str()))
+        .collect();
+    let expected = [
+        (9, "sslQuorum"),
+        (10, "quorum.auth.enableSasl"),
+        (11, "enforceQuota"),
+        (13, "authProvider.1"),
+        (14, "authProvider.sasl"),
+    ];
+    assert_eq!(keys, expected);
+    let rest = survey.rest.unwrap();
+    assert_eq!(rest.snap_count, 7777);
+    assert_eq!(rest.warnings.len(), 2, "{:?}", rest.warnings);
+    assert_eq!(survey.settings["sslQuorum"].at.line, 9);
+    assert_eq!(survey.settings["SASLAuthenticationProvider.superPassword"].shown(), "***");
+    // What is wrong beside those lines is still wrong.
+    let text = format!("{BASE}{THREE}sslQuorum=true\nportUnification=perhaps\n");
+    let survey = Survey::of("zoo.cfg", &text, &JvmFlags::default(), myid).unwrap();
+    assert_eq!(survey.not_supported.len(), 1);
+    assert!(survey.rest.unwrap_err().to_string().contains("portUnification=perhaps"));
 }

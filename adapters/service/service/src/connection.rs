@@ -50,6 +50,8 @@ pub(crate) struct Connection {
     pub(crate) unwritten: Unwritten,
     /// Nothing is read from it.
     pub(crate) paused: bool,
+    /// It ends behind its last reply: the server is about to stop.
+    pub(crate) leaves: bool,
     pub(crate) figures: Figures,
 }
 
@@ -124,6 +126,7 @@ impl Connection {
             queued: 0,
             unwritten: Unwritten::default(),
             paused: false,
+            leaves: false,
             figures: Figures { established_ms: wall_ms, ..Figures::default() },
         }
     }
@@ -151,7 +154,8 @@ impl Connection {
 
     /// Whether no more is to be read for now.
     pub(crate) fn is_full(&self) -> bool {
-        self.is_held_back()
+        self.leaves
+            || self.is_held_back()
             || self.queue.len() + self.early.len() >= QUEUE_MAX
             || self.queued > QUEUE_BYTES_MAX
     }

@@ -21,6 +21,7 @@
 //! | `requests`, `screen`, `identities` | what is asked for, what goes no further, who asks |
 //! | `order` | replies in the order of requests |
 //! | `reads`, `applied` | answers from the tree; events and replies of what is applied |
+//! | `stopping`, `shares` | clients leave a server that is about to stop |
 //! | `words` | four-letter words |
 //!
 //! What it does not do yet: SASL and TLS, quotas that are enforced, local sessions, read-only mode.
@@ -45,7 +46,9 @@ mod requests;
 mod screen;
 mod service;
 mod sessions;
+mod shares;
 mod step;
+mod stopping;
 mod tracker;
 mod unwritten;
 mod watches;

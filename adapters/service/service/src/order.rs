@@ -188,7 +188,7 @@ impl Service {
     }
 
     /// Stops or goes on reading from a client.
-    fn hold(&mut self, step: &mut Step<'_>, client: ClientId) {
+    pub(crate) fn hold(&mut self, step: &mut Step<'_>, client: ClientId) {
         let Some(connection) = self.clients.get_mut(&client) else { return };
         let full = connection.is_full();
         if full && !connection.paused {

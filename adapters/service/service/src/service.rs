@@ -18,6 +18,7 @@ use crate::log_limit::LogLimit;
 use crate::options::Options;
 use crate::pauses::Pauses;
 use crate::sessions::Sessions;
+use crate::shares::Shares;
 use crate::tracker::Tracker;
 use crate::watches::Watches;
 use crate::zookeeper::ZooKeeper;
@@ -28,6 +29,7 @@ pub struct Service {
     pub(crate) id: ServerId,
     pub(crate) tick: Duration,
     pub(crate) frame_bytes_max: usize,
+    pub(crate) txn_bytes_max: usize,
     pub(crate) options: Options,
     pub(crate) clients: BTreeMap<ClientId, Connection>,
     /// Who has a session open here, or asks for it.
@@ -57,6 +59,8 @@ pub struct Service {
     pub(crate) pauses: Pauses,
     /// Pings of the leader that wait until what came during a pause is read.
     pub(crate) pings_owed: u32,
+    /// The server is about to stop.
+    pub(crate) shares: Option<Shares>,
 }
 
 /// What this server is to its clients.
@@ -126,6 +130,7 @@ impl Service {
             id: host.id,
             tick: host.tick,
             frame_bytes_max: host.frame_bytes_max,
+            txn_bytes_max: host.txn_bytes_max,
             options,
             clients: BTreeMap::new(),
             by_session: BTreeMap::new(),
@@ -145,6 +150,7 @@ impl Service {
             moved: VecDeque::new(),
             pauses: Pauses::new(host.tick),
             pings_owed: 0,
+            shares: None,
         }
     }
 

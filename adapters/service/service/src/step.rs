@@ -59,6 +59,7 @@ impl Clients<ZooKeeper> for Service {
         self.on_event(&mut step, event);
         self.on_time(&mut step);
         self.go_on(&mut step);
+        self.shed(&mut step);
     }
 
     fn on_applied(
@@ -71,6 +72,7 @@ impl Clients<ZooKeeper> for Service {
     ) {
         let mut step = Step { at, wall_ms: txn.header.time, state, out };
         self.on_txn(&mut step, txn, effect);
+        self.shed(&mut step);
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -93,6 +95,9 @@ impl Service {
             Event::Tick => {}
             Event::Connected { client, remote } => {
                 self.clients.insert(client, Connection::new(remote, step.wall_ms));
+                if self.shares.is_some() {
+                    self.close(step.out, client, Close::Reset);
+                }
             }
             Event::Received { client, frames } => self.on_received(step, client, frames),
             Event::Heard(client) => self.touch(step.at, client),
@@ -119,6 +124,7 @@ impl Service {
             }
             Event::Revalidate { from, body } => self.on_revalidate(step, from, body),
             Event::Revalidated(body) => self.on_revalidated(step, body),
+            Event::Stopping { within } => self.on_stopping(step, within),
             Event::LinkLost(link) => {
                 if let Some(leading) = self.leading() {
                     leading.tracker.lost(step.at, link);
@@ -201,7 +207,8 @@ impl Service {
             Role::Learner { .. } => (!self.clients.is_empty()).then(|| self.pauses.next()),
             Role::Idle => None,
         };
-        pings.into_iter().chain(of_role).min()
+        let of_shares = self.shares.as_ref().and_then(|shares| shares.due(self.pauses.stepped()));
+        pings.into_iter().chain(of_role).chain(of_shares).min()
     }
 
     /// Closes sessions that have been silent for too long, and containers that are due.

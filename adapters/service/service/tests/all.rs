@@ -18,6 +18,7 @@ mod rewatches;
 mod servers;
 mod sessions;
 mod stand;
+mod stopping;
 mod support;
 mod throttles;
 mod watches;

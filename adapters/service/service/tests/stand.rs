@@ -98,7 +98,13 @@ impl Stand {
 
     fn of(id: i64, mut state: ZooKeeper) -> Self {
         let id = ServerId(id);
-        let host = Host { id, tick: TICK, frame_bytes_max: 1_048_575, remembered: None };
+        let host = Host {
+            id,
+            tick: TICK,
+            frame_bytes_max: 1_048_575,
+            txn_bytes_max: Txn::BYTES_MAX,
+            remembered: None,
+        };
         let service = state.clients(host);
         Self {
             state,
@@ -184,7 +190,7 @@ impl Stand {
                 Output::Resume(client) => drop(self.paused.insert(client, false)),
                 Output::Submit { request, .. } => self.submitted.push_back(request),
                 Output::Sync(sync) => self.syncs.push_back(sync),
-                Output::Remember(_) => {}
+                Output::Remember(_) | Output::Vacated => {}
                 Output::Touch(_) | Output::Revalidate(_) | Output::Revalidated { .. } => {
                     self.asked.push(output);
                 }
@@ -211,6 +217,11 @@ impl Stand {
                 self.tell(Event::Tick);
             }
         }
+    }
+
+    /// When the service wants to step.
+    pub(crate) fn service_deadline(&self) -> Option<Instant> {
+        self.service.deadline()
     }
 
     /// The oldest request becomes a transaction, and is applied.

@@ -6,6 +6,7 @@
 //!   quorate demo                     an ensemble in one process; kills leaders and measures
 //!   quorate serve zoo.cfg            one server
 //!   quorate client HOST:PORT...      nodes by hand, through a client port
+//!   quorate migrate check zoo.cfg... what forbids that servers of a Java ensemble are replaced one at a time, and the order
 //!   quorate reconfig zoo.cfg         another membership, while the ensemble serves
 //!   quorate probe HOST:PORT...       asks servers for their view, on their election ports
 //!   quorate elect ... -- COMMAND     runs a command while this process leads, by an election in ZooKeeper or etcd
@@ -33,6 +34,7 @@ mod failure;
 mod four_letter;
 mod inspect;
 mod logs;
+mod migrate;
 mod operator;
 mod paint;
 mod play;
@@ -65,6 +67,7 @@ enum Command {
     Demo(demo::Arguments),
     Serve(serve::Arguments),
     Client(client::Arguments),
+    Migrate(migrate::Arguments),
     Reconfig(reconfig::Arguments),
     Probe(probe::Arguments),
     Elect(elect::Arguments),
@@ -95,6 +98,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => on_runtime(demo::run(arguments)),
         Command::Serve(arguments) => on_runtime(serve::run(arguments)),
         Command::Client(arguments) => on_runtime(client::run(arguments)),
+        Command::Migrate(arguments) => on_runtime(migrate::run(arguments)),
         Command::Reconfig(arguments) => on_runtime(reconfig::run(arguments)),
         Command::Probe(arguments) => on_runtime(probe::run(arguments)),
         Command::Elect(arguments) => on_runtime(elect::run(arguments)),

@@ -2,7 +2,8 @@
 //!
 //! Everything is checked before anything is opened: a file that cannot be understood is a usage error
 //! (exit code 2), a port or directory that is not to be had a failure (1). SIGINT and SIGTERM end the
-//! server in order, so that its peers look for another leader at once; a second one ends it without.
+//! server in order: its leadership goes to another, its clients go a share at a time (`quorate.shed`), and its peers look for
+//! another leader at once; a second one ends it without.
 //!
 //! It is a ZooKeeper server: it holds the data tree, as the Java servers of its ensemble do, and serves clients at the
 //! client port, four-letter words among what it answers, see [`four_letter`].

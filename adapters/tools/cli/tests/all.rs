@@ -8,6 +8,7 @@ mod demo;
 mod descriptors;
 mod elect;
 mod inspect;
+mod migrate;
 mod play;
 mod probe;
 mod reconfig;

@@ -212,6 +212,44 @@ fn sigterm_ends_it_in_order() {
     assert_eq!(ensemble.led(), 1);
 }
 
+/// Whether the server has closed the connection.
+fn is_closed(client: &mut TcpStream) -> bool {
+    matches!(client.read(&mut [0; 1]), Ok(0) | Err(_))
+}
+
+#[test]
+fn clients_leave_a_server_one_by_one_when_it_is_told_to_end() {
+    let ensemble = Ensemble::new(&[PARTICIPANT], "maxClientCnxns=0\nquorate.shed=20000");
+    let mut server = ensemble.serve(1);
+    assert_eq!(ensemble.led(), 1);
+    let mut clients: Vec<_> = (0..200).map(|_| client_of(&ensemble, 10_000)).collect();
+    server.tell_to_end();
+    assert!(is_closed(&mut clients[0]));
+    until("the end of the listening socket", || {
+        TcpStream::connect(("127.0.0.1", ensemble.client[0])).is_err().then_some(())
+    });
+    // The last is served while the others go.
+    let last = clients.last_mut().unwrap();
+    let ping = [&8_i32.to_be_bytes()[..], &(-2_i32).to_be_bytes(), &11_i32.to_be_bytes()].concat();
+    last.write_all(&ping).unwrap();
+    let mut reply = [0; 20];
+    last.read_exact(&mut reply).unwrap();
+    assert_eq!(reply[4..8], (-2_i32).to_be_bytes());
+    assert!(clients.iter_mut().all(is_closed));
+    assert_eq!(server.end(), Some(0));
+}
+
+#[test]
+fn a_second_signal_ends_it_although_clients_are_there() {
+    let ensemble = Ensemble::new(&[PARTICIPANT], "maxClientCnxns=0\nquorate.shed=3600000");
+    let mut server = ensemble.serve(1);
+    assert_eq!(ensemble.led(), 1);
+    let mut clients: Vec<_> = (0..400).map(|_| client_of(&ensemble, 10_000)).collect();
+    server.tell_to_end();
+    assert!(is_closed(&mut clients[0]));
+    assert_eq!(server.terminate(), Some(130));
+}
+
 #[test]
 fn json_writes_each_change_to_stdout() {
     let ensemble = Ensemble::new(&[PARTICIPANT], "");

@@ -117,6 +117,12 @@ pub enum Event {
     Revalidated(Bytes),
     /// The link of a learner has ended, if it was one.
     LinkLost(LinkId),
+    /// The server is about to stop. No client can connect any more; those that are there are to find another server, not
+    /// all at once: answer with one [`Output::Vacated`] when none is left that is waited for.
+    Stopping {
+        /// Within about this time, from now on.
+        within: Duration,
+    },
 }
 
 /// One thing that a client has sent.
@@ -171,6 +177,8 @@ pub enum Output {
         /// What it is told.
         body: Bytes,
     },
+    /// No client is left that the server has to wait for before it stops; the answer to [`Event::Stopping`].
+    Vacated,
     /// Keep this number, in place of the one before: it is told at the next start, see [`Host::remembered`]. Nothing
     /// waits until it is kept.
     Remember(i64),
@@ -285,6 +293,8 @@ pub struct Host {
     pub tick: Duration,
     /// The longest frame of a client, in bytes.
     pub frame_bytes_max: usize,
+    /// The longest transaction that the members take, in bytes, with its header.
+    pub txn_bytes_max: usize,
     /// What the service has had [kept](Output::Remember) last, if anything is left of it.
     pub remembered: Option<i64>,
 }

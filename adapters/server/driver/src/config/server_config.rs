@@ -91,6 +91,9 @@ pub struct ServerConfig {
     pub client_keep_alive: bool,
     /// How long the connection of a client may take to its first whole frame; 10 s.
     pub first_frame_timeout: Duration,
+    /// Within about what time the connections of clients are closed before the server ends in order, a share at a time
+    /// (`quorate.shed`); 3 s, in which no other can be opened. One alone goes at once. Zero: all of them when it ends.
+    pub client_shed: Duration,
     /// How many bytes of frames all clients may send at a time that are longer than
     /// [`request_bytes`](quorate_core::config::Limits::request_bytes), where the service takes such; 64 MiB. Others wait
     /// for their turn, unread.
@@ -134,6 +137,7 @@ impl ServerConfig {
             max_connections: 0,
             client_keep_alive: false,
             first_frame_timeout: Duration::from_secs(10),
+            client_shed: SHED,
             long_frame_bytes: 64 << 20,
             patience: PATIENCE,
             changes_kept: 256,
@@ -200,6 +204,7 @@ impl From<ZooCfg> for ServerConfig {
             max_client_connections: cfg.clients.max_per_address,
             max_connections: cfg.clients.max_connections,
             client_keep_alive: cfg.clients.keep_alive,
+            client_shed: cfg.shed.unwrap_or(SHED),
             ..Self::new(core, cfg.data_dir)
         }
     }
@@ -211,5 +216,7 @@ pub(super) fn entropy() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
+/// How long clients take to leave unless it is said.
+const SHED: Duration = Duration::from_secs(3);
 /// How long requests and reads wait for service unless it is said.
 const PATIENCE: Duration = Duration::from_secs(10);

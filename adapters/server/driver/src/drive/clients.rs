@@ -24,6 +24,8 @@ pub(crate) struct ClientLinks {
     pub(crate) shared: Arc<SharedByClients>,
     pub(crate) news: News,
     pub(crate) place: Place,
+    /// The service waits for no client any more: the server may stop.
+    pub(super) is_vacated: bool,
     /// Where numbers go that are to be kept.
     remember: Sender<i64>,
     open: BTreeMap<ClientId, ClientOutbound>,
@@ -51,7 +53,22 @@ impl ClientLinks {
         remember: Sender<i64>,
     ) -> Self {
         let (open, written, queued) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Self { shared, news, place, remember, open, written_due: None, written, queued }
+        Self {
+            shared,
+            news,
+            place,
+            is_vacated: false,
+            remember,
+            open,
+            written_due: None,
+            written,
+            queued,
+        }
+    }
+
+    /// Closes the listening sockets. Connections stay.
+    pub(super) fn stop_listening(&mut self) {
+        self.place.moves.close();
     }
 
     /// Our line is another: listens where it says, if it says so. Connections stay.
@@ -164,6 +181,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 }
                 Output::Pause(client) => drop(open.get(&client).map(ClientOutbound::pause)),
                 Output::Resume(client) => drop(open.get(&client).map(ClientOutbound::resume)),
+                Output::Vacated => self.clients.is_vacated = true,
                 // Closed: the server ends. An older one that was not taken yet is of no use any more.
                 Output::Remember(number) => drop(self.clients.remember.force_send(number)),
                 // These are the core's.

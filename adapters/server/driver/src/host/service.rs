@@ -97,7 +97,8 @@ impl<A: Application> Service<A> {
             | Event::Touched { .. }
             | Event::Revalidate { .. }
             | Event::Revalidated(_)
-            | Event::LinkLost(_) => true,
+            | Event::LinkLost(_)
+            | Event::Stopping { .. } => true,
         }
     }
 }

@@ -63,8 +63,14 @@ impl<R: Runtime, F: Framing> ClientListeners<R, F> {
         Arc::clone(&self.addrs)
     }
 
-    /// Moves to each address that comes, the newest first, until the loop ends.
+    /// Moves to each address that comes, the newest first, until the loop ends or closes the channel: then they are closed.
     pub(crate) async fn follow(mut self, moves: Receiver<HostPort>) {
+        self.follow_all(moves).await;
+        self.close_others(&[], None).await;
+        self.tell();
+    }
+
+    async fn follow_all(&mut self, moves: Receiver<HostPort>) {
         let Ok(mut to) = moves.recv().await else { return };
         loop {
             let moved = async {

@@ -97,8 +97,8 @@ impl<R: Runtime, A: Application> Server<R, A> {
         self.handle.published.changes()
     }
 
-    /// Ends it in order: a leader transfers its leadership first, if a follower can take it; then it closes its
-    /// links, so that the others need not find out, and waits until its ports are free and its data
+    /// Ends it in order: a leader transfers its leadership first, if a follower can take it; then clients leave, a share at a
+    /// time ([`ServerConfig::client_shed`](crate::ServerConfig::client_shed)); then it closes its links, so that the others need not find out, and waits until its ports are free and its data
     /// directory is unlocked.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! A server from its first step to its last socket closed.
 //!
 //! ```text
-//!   drive ──► the guards are told ──► listeners close ──► goodbyes ──► links close ──► finished
+//!   drive ──► leave ──► the guards are told ──► listeners close ──► goodbyes ──► links close ──► finished
 //! ```
 //!
 //! In this order, however it ends: by a word of the operator, by a fault that makes going on unsafe, or by a panic. A
@@ -44,7 +44,7 @@ impl ServerTask {
     pub(super) async fn run<R: Runtime, A: Application>(mut self, mut driver: Box<Driver<R, A>>) {
         let driving = async {
             match driver.drive().await? {
-                Quit::Gracefully => driver.give_way().await,
+                Quit::Gracefully => driver.leave().await,
                 Quit::AtOnce => Ok(Quit::AtOnce),
             }
         };

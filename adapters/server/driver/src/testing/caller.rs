@@ -1,6 +1,7 @@
 //! A client of the service [`Echo`], and servers with ports for such.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use bytes::{Buf, BufMut, BytesMut};
 use futures_lite::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,6 +18,7 @@ pub(super) const HERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Add
 
 pub(super) fn serve_clients(config: &mut ServerConfig) {
     config.client_addresses = vec![HERE];
+    config.client_shed = Duration::ZERO;
 }
 
 /// Three servers, or one, with a port for clients each.

@@ -10,7 +10,7 @@ use quorate_core::id::ServerId;
 use super::caller::{Caller, HERE, framed, running, serve_clients};
 use super::stage::polled;
 use super::{Echo, Ensemble, Stage};
-use crate::Runtime;
+use crate::{Runtime, ServerConfig};
 
 pub async fn what_a_client_asks_a_follower_is_answered_in_order<R: Runtime>(stage: Stage<R>) {
     let (ensemble, leader) = running(&stage, 3, serve_clients).await;
@@ -70,6 +70,28 @@ pub async fn a_server_that_ends_closes_its_clients<R: Runtime>(stage: Stage<R>) 
     drop(caller);
     stage.within("the end of the server", end.join()).await.unwrap();
     assert!(stage.within("a refusal", stage.runtime(0).dial(at)).await.is_err());
+}
+
+pub async fn clients_that_are_there_are_served_until_they_leave_a_server_that_ends<R: Runtime>(
+    stage: Stage<R>,
+) {
+    let shed = |config: &mut ServerConfig| {
+        serve_clients(config);
+        config.client_shed = Duration::from_secs(3600);
+    };
+    let (mut ensemble, leader) = running(&stage, 3, shed).await;
+    let id = ensemble.other_than(&[leader]);
+    let mut caller = Caller::served(&stage, &ensemble, id).await;
+    let server = ensemble.take(id);
+    let at = server.client_addrs()[0];
+    let end = stage.spawn(async move { server.shutdown().await });
+    while stage.within("a connection or none", stage.runtime(0).dial(at)).await.is_ok() {}
+    for nth in 1..=10 {
+        caller.ask(b"px").await;
+        assert_eq!(caller.number(b'p').await, nth);
+    }
+    drop(caller);
+    stage.within("the end of the server", end.join()).await.unwrap();
 }
 
 pub async fn a_client_that_is_paused_is_not_read<R: Runtime>(stage: Stage<R>) {

@@ -126,6 +126,8 @@ pub struct Answers {
     leads: bool,
     clients: BTreeMap<ClientId, Client>,
     tick: Option<Instant>,
+    /// When it stops waiting for its clients.
+    stops: Option<Instant>,
     syncs: BTreeMap<SyncId, ClientId>,
     next_sync: u64,
 }
@@ -272,6 +274,7 @@ impl Clients<Echo> for Answers {
                 }
                 vec![]
             }
+            Event::Tick if self.stops.is_some_and(|stops| stops <= at) => vec![],
             Event::Tick => {
                 assert!(self.tick.take().is_some_and(|due| due <= at), "when it is due");
                 self.come(b't', b"", out)
@@ -302,9 +305,18 @@ impl Clients<Echo> for Answers {
             }
             Event::Revalidated(body) => self.come(b'v', &body, out),
             Event::LinkLost(_) => self.come(b'l', b"", out),
+            Event::Stopping { within } => {
+                self.stops = Some(at + within);
+                vec![]
+            }
         };
         for client in stirred {
             self.go_on(client, at, count, out);
+        }
+        let waits = !self.clients.is_empty() && self.stops.is_some_and(|stops| at < stops);
+        if self.stops.is_some() && !waits {
+            self.stops = None;
+            out.push(Output::Vacated);
         }
     }
 
@@ -333,7 +345,7 @@ impl Clients<Echo> for Answers {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.tick
+        self.tick.into_iter().chain(self.stops).min()
     }
 }
 

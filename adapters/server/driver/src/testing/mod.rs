@@ -167,6 +167,7 @@ macro_rules! suite {
                 what_a_client_asks_a_follower_is_answered_in_order,
                 a_killed_leader_costs_clients_their_connections_and_new_ones_work,
                 a_server_that_ends_closes_its_clients,
+                clients_that_are_there_are_served_until_they_leave_a_server_that_ends,
                 a_client_that_is_paused_is_not_read,
                 a_client_that_does_not_read_costs_only_itself,
                 half_a_frame_holds_nothing_up,

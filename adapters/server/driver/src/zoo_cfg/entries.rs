@@ -334,20 +334,52 @@ impl<'a> Entries<'a> {
         Ok(())
     }
 
+    /// Refuses the file for a line that turns on what is not there.
     pub(super) fn refuse_unsupported(&mut self) -> Result<(), ConfigError> {
-        for (key, when, what) in NOT_SUPPORTED {
-            let is = |name: &str| match key.ends_with('.') {
+        let first = self.not_supported().next();
+        match first {
+            Some((_, setting, what)) => {
+                Err(ConfigError::NotSupported { setting: setting.into(), what })
+            }
+            None => self.check_switches(),
+        }
+    }
+
+    /// Takes away the lines that turn on what is not there; what that is, in the order of lines.
+    pub(super) fn take_unsupported(&mut self) -> Vec<(Setting, &'static str)> {
+        let found: Vec<_> = self.not_supported().collect();
+        let mut taken = Vec::new();
+        for (name, setting, what) in found {
+            self.entries.remove(&name);
+            taken.push((setting, what));
+        }
+        taken.sort_by_key(|(setting, _)| setting.at.line);
+        taken
+    }
+
+    /// All settings, by their names without `zookeeper.`.
+    pub(super) const fn all(&self) -> &BTreeMap<String, Setting> {
+        &self.entries
+    }
+
+    fn not_supported(&self) -> impl Iterator<Item = (String, Setting, &'static str)> {
+        NOT_SUPPORTED.iter().flat_map(|(key, when, what)| {
+            let is = move |name: &str| match key.ends_with('.') {
                 true => name.starts_with(key),
-                false => name == key,
+                false => name == *key,
             };
-            let on = |(name, entry): &(&String, &Setting)| is(name) && when.holds(&entry.value);
-            if let Some((_, setting)) = self.entries.iter().find(on) {
-                return Err(ConfigError::NotSupported { setting: setting.clone().into(), what });
-            }
-            // Turned off is what it is; whatever is neither true nor false is wrong.
-            if when == When::True {
-                self.boolean(key, false)?;
-            }
+            let on = self
+                .entries
+                .iter()
+                .filter(move |(name, entry)| is(name) && when.holds(&entry.value));
+            on.map(|(name, setting)| (name.clone(), setting.clone(), *what))
+        })
+    }
+
+    /// Turned off is what it is; whatever is neither true nor false is wrong.
+    fn check_switches(&mut self) -> Result<(), ConfigError> {
+        for (key, _, _) in NOT_SUPPORTED.iter().filter(|(_, when, _)| *when == When::True) {
+            self.boolean(key, false)?;
         }
         Ok(())
     }

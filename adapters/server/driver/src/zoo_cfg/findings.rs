@@ -51,6 +51,11 @@ impl Setting {
         Self { at: Place { file: file.to_owned(), line: number }, key, value }
     }
 
+    /// The value for people to see: asterisks if it is a secret.
+    pub fn shown(&self) -> &str {
+        shown(&self.key, &self.value)
+    }
+
     pub(super) fn value_error(self, expected: String) -> ConfigError {
         ConfigError::Value { setting: self.into(), expected }
     }
@@ -58,7 +63,7 @@ impl Setting {
 
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}={}", self.at, self.key, shown(&self.key, &self.value))
+        write!(f, "{}: {}={}", self.at, self.key, self.shown())
     }
 }
 

@@ -8,12 +8,12 @@ use quorate_core::id::ServerId;
 use quorate_core::membership::{Member, Membership, Role};
 use quorate_core::properties::Lines;
 
-use crate::zoo_cfg::ZooCfg;
 use crate::zoo_cfg::clients::ClientSettings;
 use crate::zoo_cfg::entries::{Entries, MAX};
 use crate::zoo_cfg::findings::{Caution, ConfigError, Place};
 use crate::zoo_cfg::flags::JvmFlags;
 use crate::zoo_cfg::members::{MemberLines, without_mark};
+use crate::zoo_cfg::{Survey, ZooCfg};
 
 impl ZooCfg {
     /// Reads `text`, which stands in the file `path`; other files come from `read_file`.
@@ -41,20 +41,20 @@ impl ZooCfg {
         read_file: impl Fn(&Path) -> io::Result<String>,
     ) -> Result<Self, ConfigError> {
         let file = path.as_ref();
-        let mut entries = Entries::new(file);
-        let mut members = MemberLines::new(file);
-        for line in Lines::new(without_mark(text)) {
-            let line =
-                line.map_err(|source| ConfigError::Escape { file: file.to_owned(), source })?;
-            if !members.take(&line)? {
-                entries.add(line);
-            }
-        }
-        entries.add_flags(flags);
+        let (mut entries, members) = lines(file, text, flags)?;
         entries.refuse_misspellings()?;
         entries.refuse_unsupported()?;
-        let ensemble = Ensemble::read(&mut entries, members, &read_file)?;
-        let basics = Basics::read(file, &mut entries, &ensemble.membership, &read_file)?;
+        Self::of_lines(file, entries, members, &read_file)
+    }
+
+    fn of_lines(
+        file: &Path,
+        mut entries: Entries<'_>,
+        members: MemberLines,
+        read_file: &impl Fn(&Path) -> io::Result<String>,
+    ) -> Result<Self, ConfigError> {
+        let ensemble = Ensemble::read(&mut entries, members, read_file)?;
+        let basics = Basics::read(file, &mut entries, &ensemble.membership, read_file)?;
         let mut cfg = Self::settings(file, &mut entries, ensemble, basics)?;
         cfg.check_own_line(&mut entries)?;
         cfg.warnings = entries.finish();
@@ -109,6 +109,7 @@ impl ZooCfg {
             preallocate: entries.kibibytes("preAllocSize", 64 << 20)?,
             log_bytes: entries.log_bytes()?,
             patience: entries.millis("quorate.patience", 0)?,
+            shed: entries.millis("quorate.shed", 0)?,
             request_bytes,
             txn_bytes,
             commit_log_count: entries.count("commitLogCount", 500)?,
@@ -185,6 +186,46 @@ impl ZooCfg {
         }
         Ok(())
     }
+}
+
+impl Survey {
+    /// Reads `text`, which stands in the file `path`, as [`ZooCfg::parse_with`] does.
+    ///
+    /// # Errors
+    ///
+    /// A [`ConfigError`] if no line can be told from another.
+    pub fn of(
+        path: impl AsRef<Path>,
+        text: &str,
+        flags: &JvmFlags,
+        read_file: impl Fn(&Path) -> io::Result<String>,
+    ) -> Result<Self, ConfigError> {
+        let file = path.as_ref();
+        let (mut entries, members) = lines(file, text, flags)?;
+        let settings = entries.all().clone();
+        let not_supported = entries.take_unsupported();
+        let checked = entries.refuse_misspellings().and_then(|()| entries.refuse_unsupported());
+        let rest = checked.and_then(|()| ZooCfg::of_lines(file, entries, members, &read_file));
+        Ok(Self { not_supported, settings, rest })
+    }
+}
+
+/// The lines of a file: those of the membership, and the others with the flags.
+fn lines<'a>(
+    file: &'a Path,
+    text: &str,
+    flags: &JvmFlags,
+) -> Result<(Entries<'a>, MemberLines), ConfigError> {
+    let mut entries = Entries::new(file);
+    let mut members = MemberLines::new(file);
+    for line in Lines::new(without_mark(text)) {
+        let line = line.map_err(|source| ConfigError::Escape { file: file.to_owned(), source })?;
+        if !members.take(&line)? {
+            entries.add(line);
+        }
+    }
+    entries.add_flags(flags);
+    Ok((entries, members))
 }
 
 /// The members, and how they may change.

@@ -10,3 +10,6 @@ mod ensemble;
 mod java;
 mod kazoo;
 mod peer;
+mod raw;
+mod rolling;
+mod seats;

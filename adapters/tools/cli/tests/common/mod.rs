@@ -74,10 +74,20 @@ impl Process {
         Self { child: command.stdin(Stdio::null()).spawn().unwrap() }
     }
 
-    /// SIGTERM, and the exit code.
-    pub fn terminate(&mut self) -> Option<i32> {
+    /// SIGTERM.
+    pub fn tell_to_end(&self) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    }
+
+    /// SIGTERM, and the exit code.
+    pub fn terminate(&mut self) -> Option<i32> {
+        self.tell_to_end();
+        self.end()
+    }
+
+    /// Waits for its exit code.
+    pub fn end(&mut self) -> Option<i32> {
         let status = until("the end after SIGTERM", || self.child.try_wait().unwrap());
         status.code()
     }
@@ -102,9 +112,14 @@ const NEEDED: [&str; 7] = [
     "snappy-java.jar",
 ];
 
+/// What a Java server's class path names.
+pub fn jars() -> Vec<String> {
+    NEEDED.iter().map(|jar| format!("{JARS}/{jar}")).collect()
+}
+
 /// Whether there is a Java ZooKeeper on this machine. Says so if not, and fails if there must be one.
 pub fn java_is_here() -> bool {
-    let has_jars = NEEDED.iter().all(|jar| Path::new(JARS).join(jar).exists());
+    let has_jars = jars().iter().all(|jar| Path::new(jar).exists());
     if has_jars && Command::new("java").arg("-version").output().is_ok() {
         return true;
     }
@@ -159,23 +174,32 @@ impl Ensemble {
     }
 
     pub fn serve(&self, id: usize) -> Process {
-        let log = fs::File::create(self.log(id)).unwrap();
         let mut command = Command::new(QUORATE);
         command.env_remove("RUST_LOG").arg("serve").arg(self.cfg(id));
+        self.start(id, command)
+    }
+
+    /// A Java server.
+    pub fn java(&self, id: usize) -> Process {
+        self.start(id, self.java_command(id))
+    }
+
+    fn start(&self, id: usize, mut command: Command) -> Process {
+        let log = fs::File::create(self.log(id)).unwrap();
         Process::start(command.stdout(Stdio::null()).stderr(log))
     }
 
-    /// A Java server. Its configuration is ours, but it must not serve on an admin port.
-    pub fn java(&self, id: usize) -> Process {
-        let log = fs::File::create(self.log(id)).unwrap();
-        let jars: Vec<_> = NEEDED.iter().map(|jar| format!("{JARS}/{jar}")).collect();
+    /// What starts a Java server. Its configuration is ours, but it must not serve on an admin port.
+    pub fn java_command(&self, id: usize) -> Command {
         let mut command = Command::new("java");
         command
-            .args(["-Xmx64m", "-XX:TieredStopAtLevel=1", "-Dzookeeper.admin.enableServer=false"])
-            .args(["-Dzookeeper.4lw.commands.whitelist=*", "-cp", &jars.join(":")])
+            .args(["-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"])
+            .args(["-Dzookeeper.admin.enableServer=false", "-Dzookeeper.4lw.commands.whitelist=*"])
+            // Of these flags of its JVM it reads none in its configuration.
+            .args(["-Dznode.container.checkIntervalMs=500", "-cp", &jars().join(":")])
             .arg("org.apache.zookeeper.server.quorum.QuorumPeerMain")
             .arg(self.cfg(id));
-        Process::start(command.stdout(Stdio::null()).stderr(log))
+        command
     }
 
     pub fn serve_all(&self) -> Vec<Process> {

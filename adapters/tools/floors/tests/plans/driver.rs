@@ -46,6 +46,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("drive", Floor(7)),
     ("drive::clients", Page),
     ("drive::inputs", Page),
+    ("drive::leaving", Page),
     ("drive::outputs", Page),
     ("drive::publish", Page),
     ("host", Floor(6)),

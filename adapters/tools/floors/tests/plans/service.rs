@@ -13,6 +13,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("order", Floor(4)),
     ("reads", Floor(4)),
     ("requests", Floor(4)),
+    ("stopping", Floor(4)),
     ("words", Floor(4)),
     // One server's clients.
     ("service", Floor(3)),
@@ -25,6 +26,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("options", Floor(1)),
     ("pauses", Floor(1)),
     ("sessions", Floor(1)),
+    ("shares", Floor(1)),
     ("tracker", Floor(1)),
     ("unwritten", Floor(1)),
     ("watches", Floor(1)),

@@ -81,7 +81,8 @@ impl Front {
         let options =
             Options { extended_types: true, container_interval: interval, ..Options::default() };
         let mut zookeeper = ZooKeeper::with(options);
-        let host = Host { id, tick, frame_bytes_max: 0xf_ffff, remembered };
+        let host =
+            Host { id, tick, frame_bytes_max: 0xf_ffff, txn_bytes_max: Txn::BYTES_MAX, remembered };
         let service = zookeeper.clients(host);
         Self {
             zookeeper,
@@ -399,6 +400,8 @@ impl World {
                     server.remembered = Some(bound);
                     continue;
                 }
+                // Servers end at once here.
+                Wants::Vacated => continue,
                 Wants::Touch(sessions) => quorate_core::input::Event::Touch(sessions),
                 Wants::Revalidate(body) => quorate_core::input::Event::Revalidate(body),
                 Wants::Revalidated { to, body } => {

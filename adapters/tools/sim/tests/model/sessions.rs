@@ -158,8 +158,13 @@ impl World {
     fn new() -> Self {
         let server = |id| {
             let mut zookeeper = ZooKeeper::with(Options::default());
-            let host =
-                Host { id: ServerId(id), tick: TICK, frame_bytes_max: 1 << 20, remembered: None };
+            let host = Host {
+                id: ServerId(id),
+                tick: TICK,
+                frame_bytes_max: 1 << 20,
+                txn_bytes_max: 2 << 20,
+                remembered: None,
+            };
             let service = zookeeper.clients(host);
             Server { zookeeper, service, applied: 0, wants: VecDeque::new() }
         };
@@ -267,7 +272,11 @@ impl World {
                         (one.link, one.open) = (None, false);
                     }
                 }
-                Output::Pause(_) | Output::Resume(_) | Output::Sync(_) | Output::Remember(_) => {}
+                Output::Pause(_)
+                | Output::Resume(_)
+                | Output::Sync(_)
+                | Output::Vacated
+                | Output::Remember(_) => {}
             }
         }
     }
@@ -395,6 +404,7 @@ impl World {
             | Output::Pause(_)
             | Output::Resume(_)
             | Output::Sync(_)
+            | Output::Vacated
             | Output::Remember(_)
             | Output::Touch(_)
             | Output::Revalidated { .. } => return true,

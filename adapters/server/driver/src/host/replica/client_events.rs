@@ -56,6 +56,7 @@ impl<A: Application> Replica<A> {
             | clients::Output::Close { .. }
             | clients::Output::Pause(_)
             | clients::Output::Resume(_)
+            | clients::Output::Vacated
             | clients::Output::Remember(_)) => return then.clients.push(output),
         });
     }

@@ -1,0 +1,154 @@
+//! What to do about settings of ZooKeeper before a server is replaced: a table.
+//!
+//! Which of them refuse a file, and which have no effect here, is told by the reader of zoo.cfg; a setting without a row
+//! here has the words that are true of every one of its kind.
+
+/// What to do about a line that refuses the file. A name that ends in `*` is a beginning.
+pub(super) fn of_refusal(name: &str) -> &'static str {
+    look_up(&REFUSALS, name).map_or(REFUSED, |(remedy, ())| remedy)
+}
+
+/// Why a setting that has no effect here, or another one than in Java, endangers a replacement, and what to do.
+pub(super) fn of_danger(name: &str) -> Option<(&'static str, &'static str)> {
+    look_up(&DANGERS, name)
+}
+
+fn look_up<W: Copy>(table: &[(&[&str], &'static str, W)], name: &str) -> Option<(&'static str, W)> {
+    let is = |key: &&str| match key.strip_suffix('*') {
+        Some(family) => name.starts_with(family),
+        None => name == *key,
+    };
+    let row = table.iter().find(|(keys, ..)| keys.iter().any(is));
+    row.map(|(_, first, second)| (*first, *second))
+}
+
+const REFUSED: &str = "do not replace servers while it is needed; if it is not, take the line out of every server's file \
+                       and restart them one at a time first";
+
+const REFUSALS: [(&[&str], &str, ()); 9] = [
+    (
+        &["sslQuorum", "portUnification"],
+        "do not replace servers while peers need TLS. On a private network: portUnification=true and sslQuorum=true on \
+         all servers, restart them one at a time; then sslQuorum=false, again; then portUnification=false, again",
+        (),
+    ),
+    (
+        &["secureClientPort", "client.portUnification"],
+        "move the clients to the plain clientPort, or put a program that ends TLS in front of it; then take the line out",
+        (),
+    ),
+    (
+        &["quorum.auth.*"],
+        "do not replace servers while peers need SASL. On a private network: turn quorum.auth.serverRequireSasl off on \
+         all servers, restarting one at a time, then learnerRequireSasl, then enableSasl",
+        (),
+    ),
+    (
+        &["authProvider.*", "sessionRequireClientSASLAuth", "enforce.auth.*"],
+        "do not replace servers while access lists or clients need it: here are the schemes digest, ip and world. Nodes \
+         with other schemes in their access lists could be used by nobody",
+        (),
+    ),
+    (
+        &["localSessionsEnabled"],
+        "turn it off on all servers, restarting one at a time; clients then get sessions that all servers know",
+        (),
+    ),
+    (
+        &["enforceQuota"],
+        "turn it off on all servers, restarting one at a time: quotas are then counted and warned of, no longer enforced",
+        (),
+    ),
+    (
+        &["observerMasterPort"],
+        "let the observers follow the leader: take the line out of all files, restarting one server at a time",
+        (),
+    ),
+    (
+        &["snapshot.compression.method"],
+        "set it to CHECKED on all servers, restarting one at a time, and wait until each has written a snapshot",
+        (),
+    ),
+    (
+        &["emulate353TTLNodes"],
+        "delete the TTL nodes that ZooKeeper 3.5.3 has written, then turn it off on all servers",
+        (),
+    ),
+];
+
+const DANGERS: [(&[&str], &str, &str); 12] = [
+    (
+        &["snapshot.trust.empty"],
+        "a server without a snapshot starts from its log alone, which is right once, after an upgrade from 3.4",
+        "turn it off on all servers as soon as each has a snapshot",
+    ),
+    (
+        &["snapshot.compression.method"],
+        "Java's snapshots are compressed; ours are not",
+        "check that the data directories below can be read; ours take more room",
+    ),
+    (
+        &["readonlymode.enabled"],
+        "clients that ask for it are served by a lone Java server; there is no read-only mode here",
+        "know that such clients wait until there is a quorum again",
+    ),
+    (
+        &["leaderServes"],
+        "a Java leader with it serves no clients; ours always does",
+        "give the clients of a leader room on each machine",
+    ),
+    (
+        &["extendedTypesEnabled"],
+        "TTL nodes: a server on which it is off takes their owners for sessions",
+        "check that it is set on every server, in its file or as a flag of its JVM; server ids stay below 255",
+    ),
+    (
+        &["digest.enabled"],
+        "servers with it off give no digest of their tree, so differences are not noticed",
+        "turn it on everywhere for the time of the replacement, if that can be borne",
+    ),
+    (
+        &["DigestAuthenticationProvider.digestAlg"],
+        "digests of users depend on it: with another one on some server, access is refused there",
+        "check that it is set on every server, in its file or as a flag of its JVM",
+    ),
+    (
+        &["skipACL"],
+        "access lists forbid nothing at this server",
+        "set it alike on all servers, rather off",
+    ),
+    (
+        &["ssl.*", "sslQuorumReloadCertFiles", "ocsp.enable"],
+        "there is no TLS here",
+        "check that nobody needs it: neither sslQuorum nor secureClientPort may be in use",
+    ),
+    (
+        &["sasl*", "kerberos.*", "SASLAuthenticationProvider.*", "java.security.auth.login.config"],
+        "there is no SASL here",
+        "check that neither clients nor access lists (scheme sasl) need it",
+    ),
+    (
+        &["X509AuthenticationProvider.*"],
+        "there is no x509 scheme here",
+        "check that no access list has it",
+    ),
+    (
+        &["requireClientAuthScheme*", "requireKerberosConfig", "ensembleAuthName"],
+        "clients are not asked to prove who they are",
+        "check that a network of its own, or another server in front, does",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_and_single_settings() {
+        assert!(of_refusal("quorum.auth.enableSasl").contains("learnerRequireSasl"));
+        assert_eq!(of_refusal("something.new"), REFUSED);
+        assert!(of_danger("ssl.keyStore.location").is_some());
+        assert!(of_danger("snapshot.trust.empty").unwrap().0.contains("3.4"));
+        assert!(of_danger("snapshot.trust").is_none());
+    }
+}

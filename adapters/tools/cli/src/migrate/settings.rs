@@ -1,0 +1,187 @@
+//! What one file says of a replacement: the reader's refusals and warnings, and what has to be the same everywhere.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use quorate_tokio::core::config::Election;
+use quorate_tokio::core::id::ServerId;
+use quorate_tokio::zoo_cfg::{Caution, ConfigError, JvmFlags, Setting, Survey, Warning, ZooCfg};
+
+use super::finding::{Finding, Level};
+use super::remedies::{of_danger, of_refusal};
+
+/// A zoo.cfg, as it was read.
+#[derive(Debug)]
+pub(super) struct File {
+    pub(super) path: PathBuf,
+    /// Whose it is, if that is known.
+    pub(super) id: Option<ServerId>,
+    /// The `myid` of its data directory is here, and says so, too.
+    pub(super) is_at_home: bool,
+    pub(super) survey: Survey,
+}
+
+impl File {
+    /// Reads a file. `id`: whose it is said to be.
+    pub(super) fn read(
+        path: &Path,
+        id: Option<ServerId>,
+        flags: &JvmFlags,
+    ) -> Result<Self, ConfigError> {
+        let text = fs::read_to_string(path)
+            .map_err(|source| ConfigError::Read { file: path.to_owned(), source })?;
+        let as_it_is = Survey::of(path, &text, flags, |path| fs::read_to_string(path))?;
+        let found = as_it_is.rest.as_ref().ok().map(|cfg| cfg.my_id);
+        let is_unknown = matches!(as_it_is.rest, Err(ConfigError::MyIdUnreadable { .. }));
+        if id.is_none() && !is_unknown || id.is_some() && found == id {
+            let (path, is_at_home) = (path.to_owned(), found.is_some());
+            return Ok(Self { path, id: found, is_at_home, survey: as_it_is });
+        }
+        let survey = match id {
+            Some(id) => Survey::of(path, &text, flags, |file| said(file, id))?,
+            None => of_any(path, &text, flags)?,
+        };
+        Ok(Self { path: path.to_owned(), id, is_at_home: false, survey })
+    }
+
+    /// What it says, if it is not refused for something that no table knows.
+    pub(super) fn cfg(&self) -> Option<&ZooCfg> {
+        self.survey.rest.as_ref().ok()
+    }
+
+    /// A setting as it is written.
+    pub(super) fn setting(&self, name: &str) -> Option<&Setting> {
+        self.survey.settings.get(name)
+    }
+}
+
+/// Other files as they are, `myid` as it is said to be.
+fn said(file: &Path, id: ServerId) -> io::Result<String> {
+    if file.ends_with("myid") { Ok(id.to_string()) } else { fs::read_to_string(file) }
+}
+
+/// As that of a member with which it can be read: which one is not known.
+fn of_any(path: &Path, text: &str, flags: &JvmFlags) -> Result<Survey, ConfigError> {
+    let mut first = None;
+    for id in ServerId::CONFIGURABLE {
+        let survey = Survey::of(path, text, flags, |file| said(file, ServerId(id)))?;
+        match survey.rest {
+            Ok(_) => return Ok(survey),
+            Err(ConfigError::MyIdNotListed { .. }) if first.is_none() => first = Some(survey),
+            Err(ConfigError::MyIdNotListed { .. }) => {}
+            Err(_) => first = Some(survey),
+        }
+    }
+    match first {
+        Some(survey) => Ok(survey),
+        None => Survey::of(path, text, flags, |file| fs::read_to_string(file)),
+    }
+}
+
+/// What is found in a file.
+pub(super) fn findings(file: &File) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (setting, what) in &file.survey.not_supported {
+        let what = format!("{} is not there", what.trim_end_matches(','));
+        let name = setting.key.strip_prefix("zookeeper.").unwrap_or(&setting.key);
+        found.push(Finding::new(Level::Forbids, what, of_refusal(name)).set_by(setting));
+    }
+    match &file.survey.rest {
+        Ok(cfg) => {
+            found.extend(cfg.warnings.iter().filter_map(|warning| of_warning(file, warning)));
+            found.extend(of_values(file, cfg));
+        }
+        Err(error) => {
+            let what = format!("the file would be refused: {error}");
+            let remedy = "correct the file; `quorate serve` reads it in the same way";
+            found.push(Finding::new(Level::Forbids, what, remedy).in_file(&file.path));
+        }
+    }
+    if file.id.is_none() && file.cfg().is_some() {
+        let what = "whose file it is cannot be known: its dataDir with myid is not on this machine";
+        let remedy = format!("say it: `quorate migrate check N={}`", file.path.display());
+        found.push(Finding::new(Level::Notice, what, remedy).in_file(&file.path));
+    }
+    found.into_iter().map(|finding| finding.of(file.id)).collect()
+}
+
+/// A warning of the reader, if it matters before a replacement. Notices that a setting has no effect do not, unless the
+/// table has them.
+fn of_warning(file: &File, warning: &Warning) -> Option<Finding> {
+    let (level, remedy) = match &warning.caution {
+        // Told by the table, or worth nothing.
+        Caution::NotUsed { .. } | Caution::KeepAliveStays | Caution::OneParticipant => return None,
+        Caution::OtherRole { .. } if file.id.is_none() => return None,
+        Caution::UnknownKey { .. } | Caution::Misspelt { .. } => (
+            Level::Endangers,
+            "correct or remove the line; if a program of Java's reads it, ours does not",
+        ),
+        Caution::Repeated { .. } => (Level::Notice, "remove the line that does not count"),
+        Caution::OtherRole { .. } => (Level::Endangers, "let both say the same"),
+        Caution::SeveralAddresses { .. } => {
+            (Level::Endangers, "set multiAddress.enabled=true on all servers, or leave one address")
+        }
+        Caution::TwoParticipants => (
+            Level::Endangers,
+            "while one of the two is replaced nothing is served: add a third first",
+        ),
+        Caution::EvenParticipants { .. } => (Level::Notice, "an odd number is enough"),
+    };
+    Some(Finding::new(level, warning.caution.to_string(), remedy).at(&warning.at))
+}
+
+/// Values that work, and that have to be looked at.
+fn of_values(file: &File, cfg: &ZooCfg) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (name, setting) in &file.survey.settings {
+        let is_off = ["", "false", "no", "-1", "CHECKED"].contains(&setting.value.as_str());
+        let means_off = ["leaderServes", "digest.enabled"].contains(&&**name);
+        let is_refused = file.survey.not_supported.iter().any(|(refused, _)| refused == setting);
+        if let Some((why, remedy)) = of_danger(name).filter(|_| is_off == means_off && !is_refused)
+        {
+            found.push(Finding::new(Level::Endangers, why, remedy).set_by(setting));
+        }
+    }
+    match file.setting("jute.maxbuffer") {
+        Some(setting) if cfg.request_bytes != BUFFER => found.push(
+            Finding::new(
+                Level::Endangers,
+                "longer or shorter requests than usual: a server with a smaller one cannot read what others wrote",
+                "set it alike on all servers; to a Java server as a flag of its JVM (its zoo.cfg does not count), to \
+                 ours in zoo.cfg or in SERVER_JVMFLAGS",
+            )
+            .set_by(setting),
+        ),
+        Some(_) => {}
+        None => found.push(
+            Finding::new(
+                Level::Notice,
+                "jute.maxbuffer, readonlymode.enabled and znode.container.* are flags of Java's JVM, and other settings \
+                 may be: they do not stand in this file",
+                "give `migrate check` and `serve` the same SERVER_JVMFLAGS and JVMFLAGS as Java has",
+            )
+            .in_file(&file.path),
+        ),
+    }
+    if matches!(cfg.election, Election::Generation(_)) {
+        let finding = Finding::new(
+            Level::Forbids,
+            "no Java server takes part in elections by generation",
+            "leave it out until no Java server is a member any more",
+        );
+        found.extend(file.setting("quorate.election").map(|setting| finding.set_by(setting)));
+    }
+    if let Some(setting) = file.setting("quorate.lease") {
+        let finding = Finding::new(
+            Level::Forbids,
+            "leases hold only if every voter keeps them; no Java server does",
+            "leave it out until no Java server is a member any more",
+        );
+        found.push(finding.set_by(setting));
+    }
+    found
+}
+
+/// `jute.maxbuffer` where nothing is said.
+const BUFFER: usize = 0xf_ffff;
