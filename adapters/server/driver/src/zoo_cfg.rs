@@ -36,6 +36,7 @@
 //!
 //! In the Java code: `QuorumPeerConfig`.
 
+mod alone;
 mod clients;
 mod entries;
 mod findings;
@@ -107,8 +108,12 @@ pub struct ZooCfg {
     pub election_bind_retries: u32,
     /// Whether our ports are opened on all interfaces (`quorumListenOnAllIPs`, false).
     pub listen_on_all_ips: bool,
-    /// Whether a single server may run without a quorum (`standaloneEnabled`, true). We run one as an
-    /// ensemble of one either way.
+    /// Whether this server runs alone, with no port for peers: there is no line of any server, `standaloneEnabled` is not
+    /// false, and nothing else in the file speaks of an ensemble. The membership has this server alone then, at an address
+    /// where nothing listens; a `myid`, `initLimit` and `syncLimit` are not needed. As in ZooKeeper's standalone mode.
+    pub alone: bool,
+    /// Whether a single server may run without a quorum (`standaloneEnabled`, true): without it, a file needs lines of
+    /// servers. One such line makes an ensemble of one, with its ports, either way.
     pub standalone_enabled: bool,
     /// Whether the membership may change at run time (`reconfigEnabled`, false).
     pub reconfig_enabled: bool,
@@ -241,6 +246,9 @@ impl ZooCfg {
 
     /// What the settings amount to, in a sentence for the operator.
     pub fn derived(&self) -> String {
+        if self.alone {
+            return format!("server {} alone, without an ensemble", self.my_id);
+        }
         let participants = self.membership.participants().count();
         let observers = self.membership.members().len() - participants;
         let observers = match observers {

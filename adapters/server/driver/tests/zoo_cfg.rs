@@ -216,13 +216,53 @@ fn lines_that_do_not_fit_together_are_refused_at_the_line_that_shows_it() {
     );
 }
 
+/// ZooKeeper's standalone mode.
+#[test]
+fn a_file_without_server_lines_is_that_of_a_server_alone() {
+    let plain = "tickTime=2000\ndataDir=/data\nclientPort=2181\n";
+    let cfg = parse(plain, &[]).unwrap();
+    assert!(cfg.alone && ServerConfig::from(cfg.clone()).alone);
+    assert_eq!(cfg.my_id, ServerId(1), "nothing asks for a myid");
+    assert_eq!((cfg.init_limit, cfg.sync_limit), (10, 5));
+    assert_eq!(cfg.client_address.as_ref().unwrap().to_string(), "0.0.0.0:2181");
+    assert_eq!(cfg.membership.members().len(), 1);
+    let told: Vec<_> = cfg.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "zoo.cfg: no server.N line: this server runs alone, belongs to no ensemble and opens no port for peers"
+        ]
+    );
+    assert_eq!(good(plain).my_id, ServerId(2), "one that is there is taken");
+    assert!(!good(&format!("{plain}initLimit=10\nsyncLimit=5\nserver.2=zk2:2888:3888")).alone);
+
+    // As Debian's package has it before it is edited.
+    let debian = "replace this text with the cluster-unique zookeeper's instance id (1-255)\n";
+    let cfg = parse(&format!("{BASE}reconfigEnabled=true"), &[("/data/myid", debian)]).unwrap();
+    assert_eq!((cfg.my_id, cfg.reconfig_enabled), (ServerId(1), false));
+    let told: Vec<_> = cfg.warnings.iter().map(ToString::to_string).collect();
+    assert!(
+        told.iter().any(|line| line.starts_with("/data/myid:1: \"replace this text")),
+        "{told:?}"
+    );
+    assert!(told.iter().any(|line| line.contains("zoo.cfg:6: reconfigEnabled=true")), "{told:?}");
+
+    // Peers' ports are nobody's.
+    assert!(parse("dataDir=/data\nclientPort=2888\n", &[]).is_ok());
+    assert_eq!(
+        parse("dataDir=/data\n", &[]).unwrap_err().to_string(),
+        "zoo.cfg: clientPort is missing: without a server.N line this server is there for its clients alone"
+    );
+    assert!(parse("", &[]).unwrap_err().to_string().contains("dataDir is missing"));
+}
+
 #[test]
 fn what_an_ensemble_needs() {
-    for (text, expected) in [
-        (BASE, "zoo.cfg: no server.N line: an ensemble is needed, list every server as"),
-        ("", "zoo.cfg: no server.N line: an ensemble is needed, list every server as"),
-    ] {
-        assert!(refused(text).starts_with(expected), "{}", refused(text));
+    // What speaks of an ensemble needs one.
+    for line in ["standaloneEnabled=false", "quorate.self=a:1:2", "group.1=1:2", "weight.1=2"] {
+        let message = refused(&format!("{BASE}{line}"));
+        let expected = "zoo.cfg: no server.N line: an ensemble is needed, list every server as";
+        assert!(message.starts_with(expected), "{line}: {message}");
     }
     for key in ["initLimit", "syncLimit", "dataDir"] {
         let rest: String =

@@ -77,7 +77,10 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let responder = Arc::new(four_letter::Responder::new(cfg.clone()));
     let zookeeper = ZooKeeper::with(options(&cfg, Arc::clone(&responder)));
     let server = start_with(config, zookeeper).await.map_err(|error| {
-        if matches!(error, StartError::Config(_) | StartError::NotAMember(_)) {
+        if matches!(
+            error,
+            StartError::Config(_) | StartError::NotAMember(_) | StartError::NotAlone { .. }
+        ) {
             Failure::usage(format!("{}: {error}", file.display()))
         } else {
             Failure::failed(error.to_string())

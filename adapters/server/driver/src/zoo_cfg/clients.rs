@@ -99,7 +99,7 @@ fn drops_stale(entries: &mut Entries<'_>) -> Result<bool, ConfigError> {
     for key in
         ["request_throttle_stall_time", "request_stale_connection_check", "throttled_op_wait_time"]
     {
-        entries.without_effect(key);
+        entries.without_effect(key, NOT_YET);
     }
     entries.millis("request_throttle_stall_time", 0)?;
     entries.boolean("request_stale_connection_check", true)?;
@@ -116,4 +116,5 @@ fn digest_algorithm(entries: &mut Entries<'_>) -> Result<String, ConfigError> {
     }
 }
 
+const NOT_YET: &str = "the service for clients has no such part";
 const ALGORITHMS: [&str; 4] = ["SHA1", "SHA-256", "SHA-384", "SHA-512"];

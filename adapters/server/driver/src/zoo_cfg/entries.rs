@@ -68,9 +68,9 @@ impl<'a> Entries<'a> {
     }
 
     /// A key that is understood, and of which the service has no part yet.
-    pub(super) fn without_effect(&mut self, key: &'static str) {
+    pub(super) fn without_effect(&mut self, key: &'static str, why: &'static str) {
         if let Some(Setting { at, key, value }) = self.peek(key) {
-            self.warn(at, Caution::NotUsed { key, value, why: NOT_YET });
+            self.warn(at, Caution::NotUsed { key, value, why });
         }
     }
 
@@ -410,7 +410,6 @@ const LIKENESS_MIN: f64 = 0.7;
 pub(super) const MAX: u32 = i32::MAX as u32;
 
 const FILE_ALONE: &str = "ZooKeeper reads it from its file alone, and so do we";
-const NOT_YET: &str = "the service for clients has no such part";
 
 /// `jute.maxbuffer` where nothing is said.
 const BUFFER: usize = 0xf_ffff;
