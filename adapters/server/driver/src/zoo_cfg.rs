@@ -30,6 +30,8 @@
 //! | `quorate.election.ties` | `rank` | by generation: of equally new servers the highest id leads, or the `first` that asks |
 //! | `quorate.finishWhenSettled` | true | an election ends as soon as nothing outstanding can change it, rather than 200 ms later |
 //! | `quorate.maxPeerCnxns` | 512 | how many connections one address may have to the election and quorum ports |
+//! | `quorate.maxWatchesPerConnection` | 1000000 | how many paths one connection of a client may watch |
+//! | `quorate.maxWatches` | 10000000 | how many all of them may together, each for itself |
 //! | `quorate.unsyncedLimitInKb` | 65536 | how much a learner holds that its disk does not have, before it gives up its leader |
 //! | `quorate.self` | none | the server's own line while the membership has none for it: before it joins, after it was removed |
 //! | `quorate.membership.forget` | 0 | the operator's word: changes of the membership up to this version bind this server no more |

@@ -729,19 +729,23 @@ fn the_settings_of_the_service() {
     assert_eq!((defaults.max_per_address, defaults.max_connections), (60, 0));
     assert_eq!(defaults.outstanding_max, 1000);
     assert!(!defaults.eager_acl && !defaults.keep_alive && !defaults.skip_acl);
+    assert!(defaults.leader_serves);
+    assert_eq!((defaults.watches_per_client_max, defaults.watches_max), (1_000_000, 10_000_000));
     assert_eq!((defaults.throttled_requests_max, defaults.drop_stale), (None, false));
     assert_eq!((&*defaults.digest_algorithm, defaults.tree_digests), ("SHA1", true));
     assert_eq!((defaults.containers_per_minute, defaults.container_unused_max), (10_000, None));
     let text = "enableEagerACLCheck=true\nclientTcpKeepAlive=true\nmaxClientCnxns=0\nmaxCnxns=7\n\
                 globalOutstandingLimit=9\nrequest_throttle_max_requests=20\n\
                 request_throttle_stall_time=50\nrequest_stale_latency_check=true\n\
-                throttled_op_wait_time=5\ndigest.enabled=false\n\
+                throttled_op_wait_time=5\ndigest.enabled=false\nleaderServes=no\n\
+                quorate.maxWatchesPerConnection=0\nquorate.maxWatches=8\n\
                 DigestAuthenticationProvider.digestAlg=SHA-512\n\
                 znode.container.maxPerMinute=3\nznode.container.maxNeverUsedIntervalMs=5\n";
     let cfg = good(&format!("{BASE}{THREE}{text}"));
     let set = &cfg.clients;
     assert!(set.eager_acl && set.keep_alive && set.drop_stale);
     assert_eq!((set.max_per_address, set.max_connections, set.outstanding_max), (0, 7, 9));
+    assert_eq!((set.leader_serves, set.watches_per_client_max, set.watches_max), (false, 0, 8));
     assert_eq!((set.throttled_requests_max, set.tree_digests), (Some(20), false));
     assert_eq!((&*set.digest_algorithm, set.containers_per_minute), ("SHA-512", 3));
     assert_eq!(set.container_unused_max, Some(Duration::from_millis(5)));

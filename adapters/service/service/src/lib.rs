@@ -42,6 +42,7 @@ mod order;
 mod pauses;
 mod reads;
 mod requests;
+mod rewatches;
 mod screen;
 mod service;
 mod sessions;

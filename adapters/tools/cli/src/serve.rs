@@ -113,6 +113,9 @@ fn options(cfg: &ZooCfg, beneath: Arc<four_letter::Responder>) -> Options {
         session_timeout_min: clients.session_timeout_min,
         session_timeout_max: clients.session_timeout_max,
         outstanding_max: clients.outstanding_max,
+        leader_serves: clients.leader_serves,
+        watches_per_client_max: any_for_none(clients.watches_per_client_max),
+        watches_max: any_for_none(clients.watches_max),
         super_digest: clients.super_digest.clone(),
         skip_acl: clients.skip_acl,
         eager_acl_check: clients.eager_acl,
@@ -128,6 +131,11 @@ fn options(cfg: &ZooCfg, beneath: Arc<four_letter::Responder>) -> Options {
         beneath: Some(beneath),
         ..Options::default()
     }
+}
+
+/// A limit, of which 0 is none.
+const fn any_for_none(limit: usize) -> usize {
+    if limit == 0 { usize::MAX } else { limit }
 }
 
 /// Where to listen for clients.

@@ -16,8 +16,15 @@ pub struct ClientSettings {
     pub session_timeout_min: Option<Duration>,
     /// The longest one (`maxSessionTimeout`); twenty ticks if absent.
     pub session_timeout_max: Option<Duration>,
-    /// How many writes of its clients a server has under way (`globalOutstandingLimit`, 1000).
+    /// How many writes of its clients a server has under way (`globalOutstandingLimit`, 1000); divided by one less than there
+    /// are voters, where more than two servers vote.
     pub outstanding_max: usize,
+    /// Whether a leader serves clients, too (`leaderServes`, yes). One that votes alone does either way.
+    pub leader_serves: bool,
+    /// How many paths one connection may watch (`quorate.maxWatchesPerConnection`, 1,000,000; 0 for any number).
+    pub watches_per_client_max: usize,
+    /// How many all connections together may watch, each for itself (`quorate.maxWatches`, 10,000,000; 0 for any number).
+    pub watches_max: usize,
     /// Who may do everything (`DigestAuthenticationProvider.superDigest`).
     pub super_digest: Option<String>,
     /// Whether access lists forbid nothing (`skipACL`, no).
@@ -57,10 +64,14 @@ impl ClientSettings {
             session_timeout_min: entries.millis_or_off("minSessionTimeout")?,
             session_timeout_max: entries.millis_or_off("maxSessionTimeout")?,
             outstanding_max: entries.count("globalOutstandingLimit", 1000)?,
+            leader_serves: entries.yes("leaderServes", true)?,
+            watches_per_client_max: entries
+                .count_or_none("quorate.maxWatchesPerConnection", 1_000_000)?,
+            watches_max: entries.count_or_none("quorate.maxWatches", 10_000_000)?,
             super_digest: entries
                 .take("DigestAuthenticationProvider.superDigest")
                 .map(|entry| entry.value),
-            skip_acl: entries.yes("skipACL")?,
+            skip_acl: entries.yes("skipACL", false)?,
             extended_types: entries.boolean("extendedTypesEnabled", false)?,
             eager_acl: entries.boolean("enableEagerACLCheck", false)?,
             keep_alive: entries.boolean("clientTcpKeepAlive", false)?,

@@ -265,11 +265,12 @@ impl<'a> Entries<'a> {
     }
 
     /// `yes`, as ZooKeeper writes a switch or two.
-    pub(super) fn yes(&mut self, key: &'static str) -> Result<bool, ConfigError> {
-        let Some(entry) = self.take(key) else { return Ok(false) };
+    pub(super) fn yes(&mut self, key: &'static str, default: bool) -> Result<bool, ConfigError> {
+        let Some(entry) = self.take(key) else { return Ok(default) };
         match entry.value.as_str() {
+            "" => Ok(default),
             "yes" => Ok(true),
-            "no" | "" => Ok(false),
+            "no" => Ok(false),
             _ => Err(entry.value_error("yes or no".to_owned())),
         }
     }
