@@ -4,6 +4,7 @@
 mod bounds;
 mod clients;
 mod containers;
+mod costs;
 mod ensemble;
 mod examples;
 mod expiry;
