@@ -32,6 +32,7 @@
 //! | `quorate.maxPeerCnxns` | 512 | how many connections one address may have to the election and quorum ports |
 //! | `quorate.maxWatchesPerConnection` | 1000000 | how many paths one connection of a client may watch |
 //! | `quorate.maxWatches` | 10000000 | how many all of them may together, each for itself |
+//! | `quorate.java.oldest` | not known | the oldest version of ZooKeeper among servers and clients, or `none`: from 3.9.0 on events carry zxids, from 3.7.2, 3.8.2 and 3.9.0 on a create2 within a multi is one |
 //! | `quorate.unsyncedLimitInKb` | 65536 | how much a learner holds that its disk does not have, before it gives up its leader |
 //! | `quorate.self` | none | the server's own line while the membership has none for it: before it joins, after it was removed |
 //! | `quorate.membership.forget` | 0 | the operator's word: changes of the membership up to this version bind this server no more |
@@ -57,7 +58,7 @@ use quorate_core::config::Election;
 use quorate_core::id::ServerId;
 use quorate_core::membership::{Member, Membership};
 
-pub use crate::zoo_cfg::clients::ClientSettings;
+pub use crate::zoo_cfg::clients::{ClientSettings, JavaVersion};
 pub use crate::zoo_cfg::findings::{Caution, ConfigError, Place, Setting, Warning};
 pub use crate::zoo_cfg::flags::JvmFlags;
 

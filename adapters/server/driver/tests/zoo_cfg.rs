@@ -216,6 +216,30 @@ fn lines_that_do_not_fit_together_are_refused_at_the_line_that_shows_it() {
     );
 }
 
+/// Nothing that an older server or client would not understand is done unless an operator says that there is none.
+#[test]
+fn the_oldest_version_of_zookeeper_says_what_may_be_done() {
+    let oldest = |value: &str| {
+        let cfg = good(&format!("{BASE}{THREE}quorate.java.oldest={value}"));
+        let version = cfg.clients.oldest_java.unwrap();
+        (version.has_event_zxids(), version.knows_create2_in_multi())
+    };
+    for version in ["3.4.14", "3.6.9", "3.7.1", "3.8.0", "3.8.1"] {
+        assert_eq!(oldest(version), (false, false), "{version}");
+    }
+    for version in ["3.7.2", "3.8.2", "3.8.10"] {
+        assert_eq!(oldest(version), (false, true), "{version}");
+    }
+    for version in ["3.9.0", "3.10.0", "4.0.0", "none"] {
+        assert_eq!(oldest(version), (true, true), "{version}");
+    }
+    assert_eq!(good(&format!("{BASE}{THREE}")).clients.oldest_java, None);
+    for wrong in ["3.8", "3.8.0.1", "new", "3.-1.0", ""] {
+        let message = refused_line(&format!("quorate.java.oldest={wrong}"));
+        assert!(message.ends_with("should be a version such as 3.8.4, or none"), "{message}");
+    }
+}
+
 /// ZooKeeper's standalone mode.
 #[test]
 fn a_file_without_server_lines_is_that_of_a_server_alone() {
@@ -469,6 +493,7 @@ fn every_setting_of_our_own_is_documented() {
         include_str!("../src/zoo_cfg/entries.rs"),
         include_str!("../src/zoo_cfg/members.rs"),
         include_str!("../src/zoo_cfg/parse.rs"),
+        include_str!("../src/zoo_cfg/clients.rs"),
     ];
     let (page, _) = sources[0].split_once("\nmod ").unwrap();
     let mut known = 0;

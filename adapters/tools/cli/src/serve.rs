@@ -16,7 +16,7 @@ use std::time::Instant;
 use clap::Args;
 use quorate_service::{DigestAlgorithm, Options, Words, ZooKeeper};
 use quorate_tokio::core::address::HostPort;
-use quorate_tokio::zoo_cfg::{JvmFlags, ZooCfg};
+use quorate_tokio::zoo_cfg::{JavaVersion, JvmFlags, ZooCfg};
 use quorate_tokio::{Changes, Server, ServerConfig, StartError, start_with};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
@@ -113,6 +113,8 @@ fn options(cfg: &ZooCfg, beneath: Arc<four_letter::Responder>) -> Options {
         session_timeout_min: clients.session_timeout_min,
         session_timeout_max: clients.session_timeout_max,
         outstanding_max: clients.outstanding_max,
+        event_zxids: clients.oldest_java.is_some_and(JavaVersion::has_event_zxids),
+        create2_in_multi: clients.oldest_java.is_some_and(JavaVersion::knows_create2_in_multi),
         leader_serves: clients.leader_serves,
         watches_per_client_max: any_for_none(clients.watches_per_client_max),
         watches_max: any_for_none(clients.watches_max),
