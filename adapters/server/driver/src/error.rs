@@ -30,6 +30,18 @@ pub enum StartError {
     /// Our id has no line in the membership.
     #[error("server {0} is not in the membership: there is no line server.{0}=…")]
     NotAMember(ServerId),
+    /// This server is to be alone, and its data directory says that others belong to it: a change of the membership, which
+    /// binds it until an operator says otherwise.
+    #[error(
+        "this server is to be alone, but the data directory is that of an ensemble of {members} servers, changed at run \
+         time; to leave it for good: quorate.membership.forget={version:x}"
+    )]
+    NotAlone {
+        /// How many servers.
+        members: usize,
+        /// The version of that membership.
+        version: i64,
+    },
     /// The data directory cannot be used.
     #[error(transparent)]
     Log(#[from] LogError),

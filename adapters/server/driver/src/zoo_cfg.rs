@@ -31,12 +31,16 @@
 //! | `quorate.election.ties` | `rank` | by generation: of equally new servers the highest id leads, or the `first` that asks |
 //! | `quorate.finishWhenSettled` | true | an election ends as soon as nothing outstanding can change it, rather than 200 ms later |
 //! | `quorate.maxPeerCnxns` | 512 | how many connections one address may have to the election and quorum ports |
+//! | `quorate.maxWatchesPerConnection` | 1000000 | how many paths one connection of a client may watch |
+//! | `quorate.maxWatches` | 10000000 | how many all of them may together, each for itself |
+//! | `quorate.java.oldest` | not known | the oldest version of ZooKeeper among servers and clients, or `none`: from 3.9.0 on events carry zxids, from 3.7.2, 3.8.2 and 3.9.0 on a create2 within a multi is one |
 //! | `quorate.unsyncedLimitInKb` | 65536 | how much a learner holds that its disk does not have, before it gives up its leader |
 //! | `quorate.self` | none | the server's own line while the membership has none for it: before it joins, after it was removed |
 //! | `quorate.membership.forget` | 0 | the operator's word: changes of the membership up to this version bind this server no more |
 //!
 //! In the Java code: `QuorumPeerConfig`.
 
+mod alone;
 mod clients;
 mod entries;
 mod findings;
@@ -56,7 +60,7 @@ use quorate_core::config::Election;
 use quorate_core::id::ServerId;
 use quorate_core::membership::{Member, Membership};
 
-pub use crate::zoo_cfg::clients::ClientSettings;
+pub use crate::zoo_cfg::clients::{ClientSettings, JavaVersion};
 pub use crate::zoo_cfg::findings::{Caution, ConfigError, Place, Setting, Warning};
 pub use crate::zoo_cfg::flags::JvmFlags;
 
@@ -109,8 +113,12 @@ pub struct ZooCfg {
     pub election_bind_retries: u32,
     /// Whether our ports are opened on all interfaces (`quorumListenOnAllIPs`, false).
     pub listen_on_all_ips: bool,
-    /// Whether a single server may run without a quorum (`standaloneEnabled`, true). We run one as an
-    /// ensemble of one either way.
+    /// Whether this server runs alone, with no port for peers: there is no line of any server, `standaloneEnabled` is not
+    /// false, and nothing else in the file speaks of an ensemble. The membership has this server alone then, at an address
+    /// where nothing listens; a `myid`, `initLimit` and `syncLimit` are not needed. As in ZooKeeper's standalone mode.
+    pub alone: bool,
+    /// Whether a single server may run without a quorum (`standaloneEnabled`, true): without it, a file needs lines of
+    /// servers. One such line makes an ensemble of one, with its ports, either way.
     pub standalone_enabled: bool,
     /// Whether the membership may change at run time (`reconfigEnabled`, false).
     pub reconfig_enabled: bool,
@@ -246,6 +254,9 @@ impl ZooCfg {
 
     /// What the settings amount to, in a sentence for the operator.
     pub fn derived(&self) -> String {
+        if self.alone {
+            return format!("server {} alone, without an ensemble", self.my_id);
+        }
         let participants = self.membership.participants().count();
         let observers = self.membership.members().len() - participants;
         let observers = match observers {

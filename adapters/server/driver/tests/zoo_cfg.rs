@@ -216,13 +216,77 @@ fn lines_that_do_not_fit_together_are_refused_at_the_line_that_shows_it() {
     );
 }
 
+/// Nothing that an older server or client would not understand is done unless an operator says that there is none.
+#[test]
+fn the_oldest_version_of_zookeeper_says_what_may_be_done() {
+    let oldest = |value: &str| {
+        let cfg = good(&format!("{BASE}{THREE}quorate.java.oldest={value}"));
+        let version = cfg.clients.oldest_java.unwrap();
+        (version.has_event_zxids(), version.knows_create2_in_multi())
+    };
+    for version in ["3.4.14", "3.6.9", "3.7.1", "3.8.0", "3.8.1"] {
+        assert_eq!(oldest(version), (false, false), "{version}");
+    }
+    for version in ["3.7.2", "3.8.2", "3.8.10"] {
+        assert_eq!(oldest(version), (false, true), "{version}");
+    }
+    for version in ["3.9.0", "3.10.0", "4.0.0", "none"] {
+        assert_eq!(oldest(version), (true, true), "{version}");
+    }
+    assert_eq!(good(&format!("{BASE}{THREE}")).clients.oldest_java, None);
+    for wrong in ["3.8", "3.8.0.1", "new", "3.-1.0", ""] {
+        let message = refused_line(&format!("quorate.java.oldest={wrong}"));
+        assert!(message.ends_with("should be a version such as 3.8.4, or none"), "{message}");
+    }
+}
+
+/// ZooKeeper's standalone mode.
+#[test]
+fn a_file_without_server_lines_is_that_of_a_server_alone() {
+    let plain = "tickTime=2000\ndataDir=/data\nclientPort=2181\n";
+    let cfg = parse(plain, &[]).unwrap();
+    assert!(cfg.alone && ServerConfig::from(cfg.clone()).alone);
+    assert_eq!(cfg.my_id, ServerId(1), "nothing asks for a myid");
+    assert_eq!((cfg.init_limit, cfg.sync_limit), (10, 5));
+    assert_eq!(cfg.client_address.as_ref().unwrap().to_string(), "0.0.0.0:2181");
+    assert_eq!(cfg.membership.members().len(), 1);
+    let told: Vec<_> = cfg.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "zoo.cfg: no server.N line: this server runs alone, belongs to no ensemble and opens no port for peers"
+        ]
+    );
+    assert_eq!(good(plain).my_id, ServerId(2), "one that is there is taken");
+    assert!(!good(&format!("{plain}initLimit=10\nsyncLimit=5\nserver.2=zk2:2888:3888")).alone);
+
+    // As Debian's package has it before it is edited.
+    let debian = "replace this text with the cluster-unique zookeeper's instance id (1-255)\n";
+    let cfg = parse(&format!("{BASE}reconfigEnabled=true"), &[("/data/myid", debian)]).unwrap();
+    assert_eq!((cfg.my_id, cfg.reconfig_enabled), (ServerId(1), false));
+    let told: Vec<_> = cfg.warnings.iter().map(ToString::to_string).collect();
+    assert!(
+        told.iter().any(|line| line.starts_with("/data/myid:1: \"replace this text")),
+        "{told:?}"
+    );
+    assert!(told.iter().any(|line| line.contains("zoo.cfg:6: reconfigEnabled=true")), "{told:?}");
+
+    // Peers' ports are nobody's.
+    assert!(parse("dataDir=/data\nclientPort=2888\n", &[]).is_ok());
+    assert_eq!(
+        parse("dataDir=/data\n", &[]).unwrap_err().to_string(),
+        "zoo.cfg: clientPort is missing: without a server.N line this server is there for its clients alone"
+    );
+    assert!(parse("", &[]).unwrap_err().to_string().contains("dataDir is missing"));
+}
+
 #[test]
 fn what_an_ensemble_needs() {
-    for (text, expected) in [
-        (BASE, "zoo.cfg: no server.N line: an ensemble is needed, list every server as"),
-        ("", "zoo.cfg: no server.N line: an ensemble is needed, list every server as"),
-    ] {
-        assert!(refused(text).starts_with(expected), "{}", refused(text));
+    // What speaks of an ensemble needs one.
+    for line in ["standaloneEnabled=false", "quorate.self=a:1:2", "group.1=1:2", "weight.1=2"] {
+        let message = refused(&format!("{BASE}{line}"));
+        let expected = "zoo.cfg: no server.N line: an ensemble is needed, list every server as";
+        assert!(message.starts_with(expected), "{line}: {message}");
     }
     for key in ["initLimit", "syncLimit", "dataDir"] {
         let rest: String =
@@ -429,6 +493,7 @@ fn every_setting_of_our_own_is_documented() {
         include_str!("../src/zoo_cfg/entries.rs"),
         include_str!("../src/zoo_cfg/members.rs"),
         include_str!("../src/zoo_cfg/parse.rs"),
+        include_str!("../src/zoo_cfg/clients.rs"),
     ];
     let (page, _) = sources[0].split_once("\nmod ").unwrap();
     let mut known = 0;
@@ -689,19 +754,23 @@ fn the_settings_of_the_service() {
     assert_eq!((defaults.max_per_address, defaults.max_connections), (60, 0));
     assert_eq!(defaults.outstanding_max, 1000);
     assert!(!defaults.eager_acl && !defaults.keep_alive && !defaults.skip_acl);
+    assert!(defaults.leader_serves);
+    assert_eq!((defaults.watches_per_client_max, defaults.watches_max), (1_000_000, 10_000_000));
     assert_eq!((defaults.throttled_requests_max, defaults.drop_stale), (None, false));
     assert_eq!((&*defaults.digest_algorithm, defaults.tree_digests), ("SHA1", true));
     assert_eq!((defaults.containers_per_minute, defaults.container_unused_max), (10_000, None));
     let text = "enableEagerACLCheck=true\nclientTcpKeepAlive=true\nmaxClientCnxns=0\nmaxCnxns=7\n\
                 globalOutstandingLimit=9\nrequest_throttle_max_requests=20\n\
                 request_throttle_stall_time=50\nrequest_stale_latency_check=true\n\
-                throttled_op_wait_time=5\ndigest.enabled=false\n\
+                throttled_op_wait_time=5\ndigest.enabled=false\nleaderServes=no\n\
+                quorate.maxWatchesPerConnection=0\nquorate.maxWatches=8\n\
                 DigestAuthenticationProvider.digestAlg=SHA-512\n\
                 znode.container.maxPerMinute=3\nznode.container.maxNeverUsedIntervalMs=5\n";
     let cfg = good(&format!("{BASE}{THREE}{text}"));
     let set = &cfg.clients;
     assert!(set.eager_acl && set.keep_alive && set.drop_stale);
     assert_eq!((set.max_per_address, set.max_connections, set.outstanding_max), (0, 7, 9));
+    assert_eq!((set.leader_serves, set.watches_per_client_max, set.watches_max), (false, 0, 8));
     assert_eq!((set.throttled_requests_max, set.tree_digests), (Some(20), false));
     assert_eq!((&*set.digest_algorithm, set.containers_per_minute), ("SHA-512", 3));
     assert_eq!(set.container_unused_max, Some(Duration::from_millis(5)));

@@ -15,6 +15,7 @@ use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
+use core::time::Duration;
 
 use bytes::Bytes;
 use quorate_application::clients::SyncId;
@@ -137,6 +138,11 @@ impl Connection {
             State::Open { session } => Some(session),
             State::New | State::Opening { .. } | State::Asking { .. } => None,
         }
+    }
+
+    /// How long its session may be silent.
+    pub(crate) fn patience(&self) -> Duration {
+        Duration::from_millis(u64::try_from(self.timeout_ms).unwrap_or(0))
     }
 
     /// Adds an identity; twice the same is once.

@@ -43,6 +43,7 @@ mod order;
 mod pauses;
 mod reads;
 mod requests;
+mod rewatches;
 mod screen;
 mod service;
 mod sessions;

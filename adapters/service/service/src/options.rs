@@ -13,8 +13,18 @@ pub struct Options {
     pub session_timeout_min: Option<Duration>,
     /// The longest one (`maxSessionTimeout`): twenty ticks, unless said otherwise.
     pub session_timeout_max: Option<Duration>,
-    /// How many writes of its clients a server has under way (`globalOutstandingLimit`); more wait.
+    /// How many writes of its clients a server has under way (`globalOutstandingLimit`); more wait. Where more than two
+    /// servers vote, each that does has its part of it: this, divided by one less than they are
+    /// (`LeaderZooKeeperServer.getGlobalOutstandingLimit`).
     pub outstanding_max: usize,
+    /// Whether a leader serves clients (`leaderServes`). One that is the only voter does either way.
+    pub leader_serves: bool,
+    /// How many paths one connection may watch (`quorate.maxWatchesPerConnection`), whatever kinds of watches on each. What
+    /// would set one more is refused as throttled (-127) and reads nothing; what would set watches again after a
+    /// reconnect sets none, and its connection is closed: clients take no notice of a refusal there.
+    pub watches_per_client_max: usize,
+    /// How many all connections may watch together, each path once for each of them (`quorate.maxWatches`).
+    pub watches_max: usize,
     /// `user:` and what stands behind it of the identity that may do everything
     /// (`DigestAuthenticationProvider.superDigest`).
     pub super_digest: Option<String>,
@@ -62,6 +72,9 @@ impl fmt::Debug for Options {
             .field("session_timeout_min", &self.session_timeout_min)
             .field("session_timeout_max", &self.session_timeout_max)
             .field("outstanding_max", &self.outstanding_max)
+            .field("leader_serves", &self.leader_serves)
+            .field("watches_per_client_max", &self.watches_per_client_max)
+            .field("watches_max", &self.watches_max)
             .field("super_digest", &super_digest)
             .field("digest_algorithm", &self.digest_algorithm)
             .field("skip_acl", &self.skip_acl)
@@ -147,6 +160,9 @@ impl Default for Options {
             session_timeout_min: None,
             session_timeout_max: None,
             outstanding_max: 1000,
+            leader_serves: true,
+            watches_per_client_max: 1_000_000,
+            watches_max: 10_000_000,
             super_digest: None,
             digest_algorithm: DigestAlgorithm::Sha1,
             skip_acl: false,

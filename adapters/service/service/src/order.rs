@@ -1,7 +1,5 @@
 //! The order of what a connection is told: its requests are begun, and answered, from the front of its queue.
 
-use core::time::Duration;
-
 use bytes::Bytes;
 use quorate_application::clients::{ClientId, Close, Output, SyncId};
 use quorate_core::time::Instant;
@@ -18,14 +16,21 @@ impl Service {
         }
     }
 
-    /// Lets every connection go on whose queue has moved.
+    /// Lets every connection go on whose queue has moved. Room that was made for one that has gone, or that cannot use it
+    /// yet, is the next one's: nobody else would wake it.
     pub(crate) fn go_on(&mut self, step: &mut Step<'_>) {
-        while let Some(client) = self.moved.pop_front() {
-            self.begin(step, client);
-            self.answer(step, client);
-            // What has waited for the reads before it.
-            self.begin(step, client);
-            self.hold(step, client);
+        loop {
+            while let Some(client) = self.moved.pop_front() {
+                self.begin(step, client);
+                self.answer(step, client);
+                // What has waited for the reads before it.
+                self.begin(step, client);
+                self.hold(step, client);
+            }
+            if self.waiting.is_empty() || self.room() == 0 {
+                return;
+            }
+            self.make_room();
         }
     }
 
@@ -36,7 +41,7 @@ impl Service {
         let held_back = connection.is_held_back();
         let waited = core::mem::take(&mut connection.waited);
         let drops = self.options.drop_stale && self.options.throttled_requests_max.is_some();
-        let patience = Duration::from_millis(u64::try_from(connection.timeout_ms).unwrap_or(0));
+        let patience = connection.patience();
         let is_stale = |came| waited && drops && step.at.since(came) > patience;
         while let Some(Entry { work, came, op, .. }) = connection.queue.get_mut(connection.reached)
         {
@@ -112,7 +117,9 @@ impl Service {
             let bytes = match work {
                 Work::Read(request) => {
                     connection.reads_ahead = connection.reads_ahead.saturating_sub(1);
-                    self.read(step, client, xid, request)
+                    let reply = self.read(step, client, xid, request);
+                    self.send(step.out, client, reply);
+                    continue;
                 }
                 Work::Refused(err) => reply(ReplyHeader { xid, zxid, err }, |_| {}),
                 Work::Done(bytes) => bytes,
@@ -121,7 +128,7 @@ impl Service {
                 }
                 Work::Waiting { .. } | Work::Underway { .. } => return,
             };
-            self.note_long(step, client, op, bytes.len());
+            self.note_long(step, client, op, None, bytes.len());
             self.send(step.out, client, bytes);
             if op == op::CLOSE_SESSION {
                 return self.close(step.out, client, Close::AfterWriting);
@@ -130,7 +137,14 @@ impl Service {
     }
 
     /// A reply is sent however long it is; one that its client may not take is counted and named.
-    fn note_long(&mut self, step: &Step<'_>, client: ClientId, op: i32, bytes: usize) {
+    pub(crate) fn note_long(
+        &mut self,
+        step: &Step<'_>,
+        client: ClientId,
+        op: i32,
+        path: Option<&str>,
+        bytes: usize,
+    ) {
         if bytes <= self.frame_bytes_max {
             return;
         }
@@ -140,6 +154,7 @@ impl Service {
             tracing::warn!(
                 session = format_args!("0x{session:x}"),
                 op,
+                path = path.unwrap_or_default(),
                 bytes,
                 suppressed,
                 "a reply is longer than jute.maxbuffer, and its client may not take it"
@@ -202,7 +217,7 @@ impl Service {
 
     /// How many requests more may be in process.
     fn room(&self) -> usize {
-        let writes = self.options.outstanding_max.max(1).saturating_sub(self.submitted.len());
+        let writes = self.outstanding_max.saturating_sub(self.submitted.len());
         let in_process = self.submitted.len() + self.syncs.len();
         match self.options.throttled_requests_max {
             Some(max) => writes.min(max.max(1).saturating_sub(in_process)),
@@ -262,7 +277,7 @@ impl Service {
         }
         let Some(connection) = self.clients.get_mut(&client) else { return };
         let was_full = connection.is_held_back() || connection.paused;
-        connection.unwritten.written(bytes);
+        connection.unwritten.written(bytes, now);
         if was_full {
             self.has_moved(client);
         }

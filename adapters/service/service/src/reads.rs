@@ -9,16 +9,14 @@ use alloc::vec::Vec;
 use bytes::{Bytes, BytesMut};
 use quorate_application::clients::ClientId;
 use quorate_core::message::Identity;
-use quorate_core::zxid::Zxid;
 use quorate_znode::access::{self, ADMIN, READ};
 use quorate_znode::{NodeRef, Tree};
 
 use crate::service::{Service, Step};
 use crate::watches::{Watch, WatchKind};
-use crate::wire::event::{CHILDREN_CHANGED, CREATED, DATA_CHANGED, DELETED};
 use crate::wire::{
-    MultiResult, ReplyHeader, Request, WatcherEvent, code, put_acl, put_children, put_data,
-    put_multi, put_number, put_stat, put_who_am_i, reply,
+    MultiResult, ReplyHeader, Request, code, put_acl, put_children, put_data, put_multi,
+    put_number, put_stat, put_who_am_i, reply,
 };
 
 impl Service {
@@ -31,7 +29,7 @@ impl Service {
         request: Request,
     ) -> Bytes {
         if let Request::SetWatches { .. } = request {
-            let err = self.set_watches(step, client, request).err().unwrap_or(0);
+            let err = self.watch_again(step, client, request).err().unwrap_or(0);
             let zxid = step.state.tree().last_zxid();
             return reply(ReplyHeader { xid, zxid, err }, |_| {});
         }
@@ -44,7 +42,14 @@ impl Service {
                 failed = err;
             }
         });
-        if failed == 0 { bytes } else { reply(header(failed), |_| {}) }
+        if failed != 0 {
+            if failed == code::THROTTLED {
+                self.note_refused_watch(step.at, client);
+            }
+            return reply(header(failed), |_| {});
+        }
+        self.note_long(step, client, request.op(), path_of(&request), bytes.len());
+        bytes
     }
 
     #[allow(clippy::wildcard_enum_match_arm, reason = "the others are answered elsewhere")]
@@ -64,14 +69,14 @@ impl Service {
                 let found = self.readable(tree, client, path);
                 let watches = matches!(found, Ok(_) | Err(code::NO_NODE));
                 if *watch && watches {
-                    self.watches.add(client, path, Watch::Data);
+                    self.watch(client, path, Watch::Data)?;
                 }
                 put_stat(out, &found?.stat());
             }
             Request::GetData { path, watch } => {
                 let node = self.readable(tree, client, path)?;
                 if *watch {
-                    self.watches.add(client, path, Watch::Data);
+                    self.watch(client, path, Watch::Data)?;
                 }
                 put_data(out, node.data().map(|data| &data[..]));
                 put_stat(out, &node.stat());
@@ -79,7 +84,7 @@ impl Service {
             Request::GetChildren { path, watch } | Request::GetChildren2 { path, watch } => {
                 let node = self.readable(tree, client, path)?;
                 if *watch {
-                    self.watches.add(client, path, Watch::Children);
+                    self.watch(client, path, Watch::Children)?;
                 }
                 put_children(out, node.children());
                 if matches!(request, Request::GetChildren2 { .. }) {
@@ -117,7 +122,7 @@ impl Service {
                     1 => Watch::Recursive,
                     _ => return Err(code::MARSHALLING_ERROR),
                 };
-                self.watches.add(client, path, watch);
+                self.watch(client, path, watch)?;
                 put_number(out, 0);
             }
             Request::CheckWatches { path, kind } => {
@@ -134,6 +139,15 @@ impl Service {
             }
             _ => return Err(code::UNIMPLEMENTED),
         }
+        Ok(())
+    }
+
+    /// Sets a watch, if there is room for it.
+    fn watch(&mut self, client: ClientId, path: &str, watch: Watch) -> Result<(), i32> {
+        if !self.watches.holds(client, path) && self.room_for_watches(client) == 0 {
+            return Err(code::THROTTLED);
+        }
+        self.watches.add(client, path, watch);
         Ok(())
     }
 
@@ -191,65 +205,18 @@ impl Service {
         };
         read.unwrap_or_else(|err| MultiResult::Failed { err })
     }
+}
 
-    /// Sets watches again, after a reconnect. What has changed since is told at once instead; without asking who may read
-    /// it, as ZooKeeper does not.
-    ///
-    /// | list | node absent | node present |
-    /// |---|---|---|
-    /// | data | deleted | changed since: data changed; else watched |
-    /// | exist | watched | created |
-    /// | child | deleted | changed since: children changed; else watched |
-    /// | persistent, recursive | watched | watched |
-    fn set_watches(
-        &mut self,
-        step: &mut Step<'_>,
-        client: ClientId,
-        request: Request,
-    ) -> Result<(), i32> {
-        let Request::SetWatches {
-            relative_zxid, data, exist, child, persistent, recursive, ..
-        } = request
-        else {
-            return Ok(());
-        };
-        let null = code::MARSHALLING_ERROR;
-        for path in data {
-            let path = path.ok_or(null)?;
-            match step.state.tree().get(&path).map(|node| node.stat().mzxid > relative_zxid) {
-                None => self.tell_at_once(step, client, DELETED, path),
-                Some(true) => self.tell_at_once(step, client, DATA_CHANGED, path),
-                Some(false) => self.watches.add(client, &path, Watch::Data),
-            }
-        }
-        for path in exist {
-            let path = path.ok_or(null)?;
-            match step.state.tree().get(&path) {
-                Some(_) => self.tell_at_once(step, client, CREATED, path),
-                None => self.watches.add(client, &path, Watch::Data),
-            }
-        }
-        for path in child {
-            let path = path.ok_or(null)?;
-            match step.state.tree().get(&path).map(|node| node.stat().pzxid > relative_zxid) {
-                None => self.tell_at_once(step, client, DELETED, path),
-                Some(true) => self.tell_at_once(step, client, CHILDREN_CHANGED, path),
-                Some(false) => self.watches.add(client, &path, Watch::Children),
-            }
-        }
-        for path in persistent {
-            self.watches.add(client, &path.ok_or(null)?, Watch::Persistent);
-        }
-        for path in recursive {
-            self.watches.add(client, &path.ok_or(null)?, Watch::Recursive);
-        }
-        Ok(())
-    }
-
-    fn tell_at_once(&mut self, step: &mut Step<'_>, client: ClientId, kind: i32, path: String) {
-        let event = WatcherEvent { kind, path }.encode(Zxid(-1));
-        self.counters.events += 1;
-        self.send(step.out, client, event);
+/// The node whose contents may make a reply long.
+#[allow(clippy::wildcard_enum_match_arm, reason = "the others are short, or of many nodes")]
+fn path_of(request: &Request) -> Option<&str> {
+    match request {
+        Request::GetData { path, .. }
+        | Request::GetChildren { path, .. }
+        | Request::GetChildren2 { path, .. }
+        | Request::GetAcl { path } => Some(path),
+        Request::GetEphemerals { prefix } => prefix.as_deref(),
+        _ => None,
     }
 }
 

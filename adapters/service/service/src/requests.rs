@@ -42,10 +42,24 @@ impl Service {
                 self.has_moved(client);
             }
             State::Open { session } => match wire::split(frame) {
+                Ok(_) if self.is_deaf(step, client) => {
+                    let why = "nothing could be written to a client for its time-out: cut off";
+                    self.cut_off(step, client, why);
+                }
                 Ok((header, body)) => self.on_request(step, client, session, header, body),
                 Err(_) => self.close(step.out, client, Close::AfterWriting),
             },
         }
+    }
+
+    /// Whether a client speaks, and has taken nothing of what waits for it for as long as its session may be silent. Not if
+    /// it was this server that stood still.
+    fn is_deaf(&self, step: &Step<'_>, client: ClientId) -> bool {
+        self.clients.get(&client).is_some_and(|connection| {
+            let patience = connection.patience();
+            connection.unwritten.is_stuck(step.at, patience)
+                && self.pauses.awake_at(step.at, patience).is_none()
+        })
     }
 
     fn on_request(

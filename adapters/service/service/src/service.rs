@@ -43,6 +43,8 @@ pub struct Service {
     /// Read points that were asked for, and who waits for them.
     pub(crate) syncs: BTreeMap<SyncId, ClientId>,
     pub(crate) next_sync: u64,
+    /// How many writes may be under way: this server's part.
+    pub(crate) outstanding_max: usize,
     pub(crate) role: Role,
     /// The epoch in which it serves, or has served last.
     pub(crate) epoch: Epoch,
@@ -54,6 +56,8 @@ pub struct Service {
     pub(crate) said_cut_off: LogLimit,
     /// Of long replies.
     pub(crate) said_long: LogLimit,
+    /// Of too many watches.
+    pub(crate) said_watches: LogLimit,
     /// Clients whose queues have moved in this step, in the order in which they did; some more than once.
     pub(crate) moved: VecDeque<ClientId>,
     pub(crate) pauses: Pauses,
@@ -113,6 +117,8 @@ pub(crate) struct Counters {
     pub(crate) cut_off: u64,
     /// Replies that are longer than a frame may be.
     pub(crate) long_replies: u64,
+    /// Watches that were one too many, and connections that were closed since theirs were.
+    pub(crate) watches_refused: u64,
 }
 
 /// What a step has at hand beside the service itself.
@@ -140,6 +146,7 @@ impl Service {
             waiting: VecDeque::new(),
             syncs: BTreeMap::new(),
             next_sync: 0,
+            outstanding_max: 0,
             role: Role::Idle,
             epoch: Epoch::ZERO,
             counters: Counters::default(),
@@ -147,6 +154,7 @@ impl Service {
             said_ahead: LogLimit::default(),
             said_cut_off: LogLimit::default(),
             said_long: LogLimit::default(),
+            said_watches: LogLimit::default(),
             moved: VecDeque::new(),
             pauses: Pauses::new(host.tick),
             pings_owed: 0,
@@ -156,7 +164,11 @@ impl Service {
 
     /// Whether clients are served.
     pub(crate) const fn serves(&self) -> bool {
-        !matches!(self.role, Role::Idle)
+        match &self.role {
+            Role::Idle => false,
+            Role::Learner { .. } => true,
+            Role::Leader(leading) => leading.alone || self.options.leader_serves,
+        }
     }
 
     /// What a leader keeps, if this is one.
@@ -187,13 +199,17 @@ impl Service {
         self.put(step.out, client, bytes, Some(step.at));
         let unwritten = self.clients.get(&client).map(|connection| &connection.unwritten);
         if unwritten.is_some_and(|unwritten| unwritten.is_too_much(step.at)) {
-            self.counters.cut_off += 1;
-            if let Some(suppressed) = self.said_cut_off.permit(step.at) {
-                let client = client.0;
-                tracing::warn!(client, suppressed, "a client does not take its events: cut off");
-            }
-            self.close(step.out, client, Close::Reset);
+            self.cut_off(step, client, "a client does not take its events: cut off");
         }
+    }
+
+    /// Ends the connection of a client that does not read.
+    pub(crate) fn cut_off(&mut self, step: &mut Step<'_>, client: ClientId, why: &str) {
+        self.counters.cut_off += 1;
+        if let Some(suppressed) = self.said_cut_off.permit(step.at) {
+            tracing::warn!(client = client.0, suppressed, "{why}");
+        }
+        self.close(step.out, client, Close::Reset);
     }
 
     fn put(
@@ -204,7 +220,8 @@ impl Service {
         event: Option<Instant>,
     ) {
         let Some(connection) = self.clients.get_mut(&client) else { return };
-        connection.unwritten.sent(event.is_some(), bytes.len(), event.unwrap_or(Instant::ORIGIN));
+        let now = event.unwrap_or(self.pauses.stepped());
+        connection.unwritten.sent(event.is_some(), bytes.len(), now);
         connection.figures.sent += 1;
         self.counters.sent += 1;
         out.push(Output::Send { client, bytes });

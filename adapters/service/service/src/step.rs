@@ -149,14 +149,18 @@ impl Service {
         self.sessions.begin(step.wall_ms, tree.sessions().map(|(id, _)| id));
         step.out.extend(self.sessions.raise_bound().map(Output::Remember));
         self.sessions.forget();
+        let voters =
+            membership.members().iter().filter(|m| m.role == MemberRole::Participant).count();
+        let observes = is_observer(membership, self.id);
+        let parts = if voters > 2 && !observes { voters - 1 } else { 1 };
+        self.outstanding_max = (self.options.outstanding_max / parts).max(1);
         if !leads {
-            self.role = Role::Learner { observes: is_observer(membership, self.id) };
+            self.role = Role::Learner { observes };
             return;
         }
         let tracker = Tracker::new(self.tick, step.at, tree.sessions());
         let containers = Containers::new(step.at, step.wall_ms, &self.options);
-        let alone =
-            membership.members().iter().filter(|m| m.role == MemberRole::Participant).count() == 1;
+        let alone = voters == 1;
         // Left by snapshots that ZooKeeper wrote while sessions were closed: they go the same way at every server.
         let (orphans, epoch): (Vec<_>, _) = (tree.orphans().collect(), self.epoch);
         for session in orphans {

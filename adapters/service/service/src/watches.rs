@@ -24,6 +24,8 @@ pub(crate) struct Watches {
     child: Table,
     counts: Counts,
     by_client: BTreeMap<ClientId, BTreeSet<Arc<str>>>,
+    /// How many paths these are, each once for each client.
+    held: usize,
 }
 
 /// How many watches there are of each kind; without a recursive one no ancestor is looked at.
@@ -113,6 +115,7 @@ impl Watches {
             None => {
                 let path: Arc<str> = path.into();
                 of_client.insert(Arc::clone(&path));
+                self.held += 1;
                 path
             }
         };
@@ -120,6 +123,17 @@ impl Watches {
         self.counts.data(new, usize::saturating_add);
         let new = put(&mut self.child, client, &path, child);
         self.counts.children(new, usize::saturating_add);
+    }
+
+    /// How many more paths a client may watch, if it may watch so many and all together so many.
+    pub(crate) fn room(&self, client: ClientId, of_client: usize, of_all: usize) -> usize {
+        let held = self.by_client.get(&client).map_or(0, BTreeSet::len);
+        of_client.saturating_sub(held).min(of_all.saturating_sub(self.held))
+    }
+
+    /// Whether a client watches a path in any way.
+    pub(crate) fn holds(&self, client: ClientId, path: &str) -> bool {
+        self.by_client.get(&client).is_some_and(|paths| paths.contains(path))
     }
 
     /// Whether a client has such a watch on a path.
@@ -142,7 +156,9 @@ impl Watches {
 
     /// A client has gone, with all its watches.
     pub(crate) fn drop_client(&mut self, client: ClientId) {
-        for path in self.by_client.remove(&client).unwrap_or_default() {
+        let paths = self.by_client.remove(&client).unwrap_or_default();
+        self.held -= paths.len();
+        for path in paths {
             self.take(client, &path, u8::MAX, u8::MAX);
         }
     }
@@ -235,7 +251,7 @@ impl Watches {
             return;
         }
         if let Some(paths) = self.by_client.get_mut(&client) {
-            paths.remove(path);
+            self.held -= usize::from(paths.remove(path));
             if paths.is_empty() {
                 self.by_client.remove(&client);
             }

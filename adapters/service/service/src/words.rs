@@ -261,6 +261,7 @@ impl Service {
         line("watch_events_kept_back", &counters.events_kept_back.to_string());
         line("clients_cut_off", &counters.cut_off.to_string());
         line("long_replies", &counters.long_replies.to_string());
+        line("watches_refused", &counters.watches_refused.to_string());
         text
     }
 }

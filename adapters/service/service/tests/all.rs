@@ -1,8 +1,10 @@
 //! The tests of this directory in one program: linked once, and what waits in one waits beside the others.
 #![allow(clippy::unwrap_used, reason = "tests; what they share is not marked as such")]
 
+mod bounds;
 mod clients;
 mod containers;
+mod costs;
 mod ensemble;
 mod examples;
 mod expiry;

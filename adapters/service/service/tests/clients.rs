@@ -275,7 +275,8 @@ fn a_refusal_before_a_write_that_is_under_way_is_not_as_of_later_though_replies_
 
 #[test]
 fn writes_beyond_what_may_be_under_way_wait_and_none_is_forgotten() {
-    let mut stand = Stand::with(true, |options| options.outstanding_max = 10);
+    // Of four voters, each has its part of it.
+    let mut stand = Stand::with(true, |options| options.outstanding_max = 30);
     let (one, _) = stand.client();
     let (two, _) = stand.client();
     let many: Vec<_> = (1..=40).map(|xid| (xid, create_with("/s-", 2))).collect();

@@ -157,6 +157,13 @@ impl Stand {
         self.tell(Event::Serving { epoch: Epoch(1), leads, membership });
     }
 
+    /// It serves as the only server that there is.
+    pub(crate) fn serve_alone(&mut self) {
+        let text = format!("server.{}=127.0.0.1:10:11:participant\nversion=0", self.id.0);
+        let membership = Membership::parse(text.into_bytes()).unwrap();
+        self.tell(Event::Serving { epoch: Epoch(1), leads: true, membership });
+    }
+
     /// The text of the membership, as the server writes it for itself.
     pub(crate) fn state_configuration(&mut self, text: &str, version: i64) {
         self.state.set_configuration(text, version, self.wall_ms);

@@ -17,7 +17,7 @@ use std::time::Instant;
 use clap::Args;
 use quorate_service::{DigestAlgorithm, Options, Words, ZooKeeper};
 use quorate_tokio::core::address::HostPort;
-use quorate_tokio::zoo_cfg::{JvmFlags, ZooCfg};
+use quorate_tokio::zoo_cfg::{JavaVersion, JvmFlags, ZooCfg};
 use quorate_tokio::{Changes, Server, ServerConfig, StartError, start_with};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
@@ -78,7 +78,10 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let responder = Arc::new(four_letter::Responder::new(cfg.clone()));
     let zookeeper = ZooKeeper::with(options(&cfg, Arc::clone(&responder)));
     let server = start_with(config, zookeeper).await.map_err(|error| {
-        if matches!(error, StartError::Config(_) | StartError::NotAMember(_)) {
+        if matches!(
+            error,
+            StartError::Config(_) | StartError::NotAMember(_) | StartError::NotAlone { .. }
+        ) {
             Failure::usage(format!("{}: {error}", file.display()))
         } else {
             Failure::failed(error.to_string())
@@ -111,6 +114,11 @@ fn options(cfg: &ZooCfg, beneath: Arc<four_letter::Responder>) -> Options {
         session_timeout_min: clients.session_timeout_min,
         session_timeout_max: clients.session_timeout_max,
         outstanding_max: clients.outstanding_max,
+        event_zxids: clients.oldest_java.is_some_and(JavaVersion::has_event_zxids),
+        create2_in_multi: clients.oldest_java.is_some_and(JavaVersion::knows_create2_in_multi),
+        leader_serves: clients.leader_serves,
+        watches_per_client_max: any_for_none(clients.watches_per_client_max),
+        watches_max: any_for_none(clients.watches_max),
         super_digest: clients.super_digest.clone(),
         skip_acl: clients.skip_acl,
         eager_acl_check: clients.eager_acl,
@@ -126,6 +134,11 @@ fn options(cfg: &ZooCfg, beneath: Arc<four_letter::Responder>) -> Options {
         beneath: Some(beneath),
         ..Options::default()
     }
+}
+
+/// A limit, of which 0 is none.
+const fn any_for_none(limit: usize) -> usize {
+    if limit == 0 { usize::MAX } else { limit }
 }
 
 /// Where to listen for clients.

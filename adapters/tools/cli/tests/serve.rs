@@ -277,7 +277,7 @@ fn wrong_configuration() {
         ("server.1=127.0.0.1:", "server.1=127.0.0.1:99999:", ": server.1="),
         ("server.1=127.0.0.1:", "server.300=127.0.0.1:", ": server.300="),
         ("initLimit=20", "initLimit=-1", ":2: initLimit=-1"),
-        ("server.1=", "#", ": no server.N line"),
+        ("server.1=", "standaloneEnabled=false\n#", ": no server.N line"),
         ("server.1=", "server.2=", ""),
     ];
     for (from, to, expected) in table {

@@ -53,6 +53,10 @@ pub struct ServerConfig {
     /// Our own line, if no membership has one for us: where a server listens that is about to join, or was
     /// removed.
     pub own_line: Option<Member>,
+    /// Whether this server is its ensemble for good: no port for peers is opened, whatever its line says, and the
+    /// configuration that clients can read is empty, as with ZooKeeper's standalone mode. A membership of several servers
+    /// does not go with it.
+    pub alone: bool,
     /// The file in which an outside arbiter of a two-server ensemble says `1` or something else
     /// (`oraclePath`), if any.
     pub oracle_path: Option<PathBuf>,
@@ -124,6 +128,7 @@ impl ServerConfig {
             dynamic_config_file: None,
             config_file: None,
             own_line: None,
+            alone: false,
             oracle_path: None,
             listen_on_all_ips: false,
             bind_tries: 3,
@@ -192,6 +197,7 @@ impl From<ZooCfg> for ServerConfig {
             dynamic_config_file: cfg.dynamic_config_file,
             config_file: Some(cfg.file),
             own_line: cfg.own_line,
+            alone: cfg.alone,
             oracle_path: cfg.oracle_path,
             listen_on_all_ips: cfg.listen_on_all_ips,
             bind_tries: cfg.election_bind_retries,

@@ -89,6 +89,8 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             return;
         }
         self.hear_arrivals();
+        // Before they say more: it is no sign of a client that reads nothing that we have not asked yet.
+        self.hear_written();
         for _ in 0..BATCH_MAX {
             if !self.replica.hears_clients() {
                 break;
@@ -96,7 +98,6 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             let Ok(news) = self.clients.news.heard.try_recv() else { break };
             self.register_client(news);
         }
-        self.hear_written();
     }
 
     /// Takes what was written: at once where it is much, else a few times a second. It is little beside what the service

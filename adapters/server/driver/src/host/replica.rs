@@ -131,6 +131,8 @@ pub(crate) struct ReplicaParts<A: Application> {
     pub(crate) client: i64,
     /// The longest transaction that a leader makes.
     pub(crate) txn_bytes_max: usize,
+    /// Whether there is no configuration that the application should know of.
+    pub(crate) alone: bool,
     pub(crate) disk: DiskHandle,
     pub(crate) inbox: Arc<Inbox<WorkerReport<A>>>,
     pub(crate) keep_alive: KeepAlive,
@@ -148,6 +150,7 @@ impl<A: Application> Replica<A> {
             client,
             applied: Zxid::ZERO,
             txn_bytes_max: parts.txn_bytes_max,
+            alone: parts.alone,
             disk: disk.clone(),
             reader: None,
         };
@@ -692,6 +695,7 @@ mod tests {
                 staged: staged.map(|label| (Zxid(label), label)),
                 client: 7,
                 txn_bytes_max: Txn::BYTES_MAX,
+                alone: false,
                 disk: disk.handle(),
                 inbox: Arc::new(Inbox::new(move || _ = wake.try_send(()))),
                 keep_alive: KeepAlive::idle(),

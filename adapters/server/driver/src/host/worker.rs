@@ -131,6 +131,8 @@ pub(super) struct Worker<A: Application> {
     pub(super) applied: Zxid,
     /// The longest transaction.
     pub(super) txn_bytes_max: usize,
+    /// Whether there is no configuration that the application should know of.
+    pub(super) alone: bool,
     pub(super) disk: DiskHandle,
     /// The log is being read.
     pub(super) reader: Option<(Reader, Zxid)>,
@@ -172,8 +174,10 @@ impl<A: Application> Worker<A> {
                 done.push(Done::Snapshot(self.application.snapshot(), purpose));
             }
             Order::Serving { epoch, leads, membership } => {
-                let (text, version) = (membership.to_string(), membership.version());
-                self.application.set_configuration(&text, version, now_ms());
+                if !self.alone {
+                    let (text, version) = (membership.to_string(), membership.version());
+                    self.application.set_configuration(&text, version, now_ms());
+                }
                 let serving = clients::Event::Serving { epoch, leads, membership };
                 self.tell_service(serving, done);
             }

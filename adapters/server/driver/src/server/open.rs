@@ -135,6 +135,18 @@ pub(super) fn say_what_binds(core: &Config, told: &Membership) {
     }
 }
 
+/// Whoever is to be alone must be, by all that binds it: `now` has what its history says, too.
+pub(super) fn check_alone(config: &ServerConfig, now: &Config) -> Result<(), StartError> {
+    let mut binds = now.next_membership.iter().chain([&now.membership]);
+    match binds.find(|membership| config.alone && membership.members().len() > 1) {
+        None => Ok(()),
+        Some(membership) => {
+            let (members, version) = (membership.members().len(), membership.version());
+            Err(StartError::NotAlone { members, version })
+        }
+    }
+}
+
 /// The state before the first transaction, for a directory that has none.
 fn first_snapshot<A: Application>(
     log: &Log,

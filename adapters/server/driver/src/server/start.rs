@@ -45,7 +45,9 @@ use crate::permits::Permits;
 use crate::runtime::Runtime;
 use crate::server::clients;
 use crate::server::handle::{Handle, Server};
-use crate::server::open::{Ready, adopt_kept, kept_files, open, retain, say_what_binds};
+use crate::server::open::{
+    Ready, adopt_kept, check_alone, kept_files, open, retain, say_what_binds,
+};
 use crate::server::run::ServerTask;
 use crate::server::wake::wake;
 use crate::status::Published;
@@ -124,7 +126,10 @@ impl<R: Runtime, A: Application> Server<R, A> {
         say_what_binds(&config.core, &told);
         let own = own_line(&config.core.membership).ok_or(StartError::NotAMember(id))?;
         kept.remember(own.clone(), config.core.membership.version());
-        let bound = listen::bind(&runtime, &config, &own).await?;
+        let bound = match config.alone {
+            true => Vec::new(),
+            false => listen::bind(&runtime, &config, &own).await?,
+        };
         let bound_for_clients = match A::Clients::SERVES {
             true => client_port::bind(&runtime, &config, &own).await?,
             false => Vec::new(),
@@ -225,6 +230,7 @@ fn driver<R: Runtime, A: Application>(
     // With the seed and the inputs the same run can be had again.
     tracing::info!(sid = config.core.id.0, seed = config.core.seed, "server starts");
     let peer = Peer::new(config.core.clone(), durable)?;
+    check_alone(config, peer.config())?;
     let published = Arc::new(Published::new(peer.status(), config.changes_kept, origin));
     let disk = Disk::start(log, kept, retain(config), config.fsync_warning, links.keep_alive())
         .map_err(StartError::Thread)?;
@@ -248,6 +254,7 @@ fn driver<R: Runtime, A: Application>(
         staged,
         client,
         txn_bytes_max: config.core.limits.txn_bytes,
+        alone: config.alone,
         disk: disk.handle(),
         inbox: Arc::new(Inbox::new(wake(&shared.events))),
         keep_alive: links.keep_alive(),

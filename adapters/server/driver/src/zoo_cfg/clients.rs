@@ -16,8 +16,15 @@ pub struct ClientSettings {
     pub session_timeout_min: Option<Duration>,
     /// The longest one (`maxSessionTimeout`); twenty ticks if absent.
     pub session_timeout_max: Option<Duration>,
-    /// How many writes of its clients a server has under way (`globalOutstandingLimit`, 1000).
+    /// How many writes of its clients a server has under way (`globalOutstandingLimit`, 1000); divided by one less than there
+    /// are voters, where more than two servers vote.
     pub outstanding_max: usize,
+    /// Whether a leader serves clients, too (`leaderServes`, yes). One that votes alone does either way.
+    pub leader_serves: bool,
+    /// How many paths one connection may watch (`quorate.maxWatchesPerConnection`, 1,000,000; 0 for any number).
+    pub watches_per_client_max: usize,
+    /// How many all connections together may watch, each for itself (`quorate.maxWatches`, 10,000,000; 0 for any number).
+    pub watches_max: usize,
     /// Who may do everything (`DigestAuthenticationProvider.superDigest`).
     pub super_digest: Option<String>,
     /// Whether access lists forbid nothing (`skipACL`, no).
@@ -32,6 +39,8 @@ pub struct ClientSettings {
     pub digest_algorithm: String,
     /// Whether transactions carry the digest of the tree (`digest.enabled`, true).
     pub tree_digests: bool,
+    /// The oldest version of ZooKeeper among the servers of the ensemble and its clients (`quorate.java.oldest`): not known.
+    pub oldest_java: Option<JavaVersion>,
     /// Whether silent connections of clients are probed (`clientTcpKeepAlive`, false).
     pub keep_alive: bool,
     /// How many requests may be under way before others wait (`request_throttle_max_requests`, 0 for any number).
@@ -57,10 +66,15 @@ impl ClientSettings {
             session_timeout_min: entries.millis_or_off("minSessionTimeout")?,
             session_timeout_max: entries.millis_or_off("maxSessionTimeout")?,
             outstanding_max: entries.count("globalOutstandingLimit", 1000)?,
+            oldest_java: oldest_java(entries)?,
+            leader_serves: entries.yes("leaderServes", true)?,
+            watches_per_client_max: entries
+                .count_or_none("quorate.maxWatchesPerConnection", 1_000_000)?,
+            watches_max: entries.count_or_none("quorate.maxWatches", 10_000_000)?,
             super_digest: entries
                 .take("DigestAuthenticationProvider.superDigest")
                 .map(|entry| entry.value),
-            skip_acl: entries.yes("skipACL")?,
+            skip_acl: entries.yes("skipACL", false)?,
             extended_types: entries.boolean("extendedTypesEnabled", false)?,
             eager_acl: entries.boolean("enableEagerACLCheck", false)?,
             keep_alive: entries.boolean("clientTcpKeepAlive", false)?,
@@ -99,13 +113,52 @@ fn drops_stale(entries: &mut Entries<'_>) -> Result<bool, ConfigError> {
     for key in
         ["request_throttle_stall_time", "request_stale_connection_check", "throttled_op_wait_time"]
     {
-        entries.without_effect(key);
+        entries.without_effect(key, NOT_YET);
     }
     entries.millis("request_throttle_stall_time", 0)?;
     entries.boolean("request_stale_connection_check", true)?;
     entries.millis("throttled_op_wait_time", 0)?;
     let drop = entries.boolean("request_throttle_drop_stale", true)?;
     Ok(entries.boolean("request_stale_latency_check", false)? && drop)
+}
+
+/// A version of ZooKeeper, as far as it matters what a server or a client of it understands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct JavaVersion([u32; 3]);
+
+impl JavaVersion {
+    /// That of an ensemble which has no server of ZooKeeper's, and no client of it (`none`).
+    pub const NONE: Self = Self([u32::MAX; 3]);
+
+    /// Reads a version such as `3.8.4`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('.').map(|part| part.parse::<u32>().ok());
+        let version = [parts.next()??, parts.next()??, parts.next()??];
+        parts.next().is_none().then_some(Self(version))
+    }
+
+    /// Whether it expects events to carry the zxid of their transaction: from 3.9.0 on (ZOOKEEPER-4655).
+    pub const fn has_event_zxids(self) -> bool {
+        let Self([major, minor, _]) = self;
+        major > 3 || (major == 3 && minor >= 9)
+    }
+
+    /// Whether it knows a create2 within a multi: from 3.7.2, 3.8.2 and 3.9.0 on.
+    pub const fn knows_create2_in_multi(self) -> bool {
+        let Self([major, minor, patch]) = self;
+        major > 3 || (major == 3 && (minor >= 9 || (minor >= 7 && patch >= 2)))
+    }
+}
+
+fn oldest_java(entries: &mut Entries<'_>) -> Result<Option<JavaVersion>, ConfigError> {
+    let Some(entry) = entries.take("quorate.java.oldest") else { return Ok(None) };
+    match &*entry.value {
+        "none" => Ok(Some(JavaVersion::NONE)),
+        version => match JavaVersion::parse(version) {
+            Some(version) => Ok(Some(version)),
+            None => Err(entry.value_error("a version such as 3.8.4, or none".to_owned())),
+        },
+    }
 }
 
 fn digest_algorithm(entries: &mut Entries<'_>) -> Result<String, ConfigError> {
@@ -116,4 +169,5 @@ fn digest_algorithm(entries: &mut Entries<'_>) -> Result<String, ConfigError> {
     }
 }
 
+const NOT_YET: &str = "the service for clients has no such part";
 const ALGORITHMS: [&str; 4] = ["SHA1", "SHA-256", "SHA-384", "SHA-512"];

@@ -68,9 +68,9 @@ impl<'a> Entries<'a> {
     }
 
     /// A key that is understood, and of which the service has no part yet.
-    pub(super) fn without_effect(&mut self, key: &'static str) {
+    pub(super) fn without_effect(&mut self, key: &'static str, why: &'static str) {
         if let Some(Setting { at, key, value }) = self.peek(key) {
-            self.warn(at, Caution::NotUsed { key, value, why: NOT_YET });
+            self.warn(at, Caution::NotUsed { key, value, why });
         }
     }
 
@@ -265,11 +265,12 @@ impl<'a> Entries<'a> {
     }
 
     /// `yes`, as ZooKeeper writes a switch or two.
-    pub(super) fn yes(&mut self, key: &'static str) -> Result<bool, ConfigError> {
-        let Some(entry) = self.take(key) else { return Ok(false) };
+    pub(super) fn yes(&mut self, key: &'static str, default: bool) -> Result<bool, ConfigError> {
+        let Some(entry) = self.take(key) else { return Ok(default) };
         match entry.value.as_str() {
+            "" => Ok(default),
             "yes" => Ok(true),
-            "no" | "" => Ok(false),
+            "no" => Ok(false),
             _ => Err(entry.value_error("yes or no".to_owned())),
         }
     }
@@ -442,7 +443,6 @@ const LIKENESS_MIN: f64 = 0.7;
 pub(super) const MAX: u32 = i32::MAX as u32;
 
 const FILE_ALONE: &str = "ZooKeeper reads it from its file alone, and so do we";
-const NOT_YET: &str = "the service for clients has no such part";
 
 /// `jute.maxbuffer` where nothing is said.
 const BUFFER: usize = 0xf_ffff;

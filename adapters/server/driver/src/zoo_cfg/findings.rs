@@ -145,6 +145,13 @@ pub enum Caution {
         /// The server.
         id: ServerId,
     },
+    /// There is no line of a server: this one runs alone.
+    Alone,
+    /// What stands in `myid` is no id, and no line asks for one.
+    MyIdUnused {
+        /// What stands there.
+        found: String,
+    },
     /// One server decides alone.
     OneParticipant,
     /// Two servers stop when one does.
@@ -189,6 +196,12 @@ impl fmt::Display for Caution {
                 "server.{id} has several addresses, which ZooKeeper servers refuse without \
                  multiAddress.enabled=true"
             ),
+            Self::Alone => f.write_str(
+                "no server.N line: this server runs alone, belongs to no ensemble and opens no port for peers",
+            ),
+            Self::MyIdUnused { found } => {
+                write!(f, "{found:?} is no server id, and a server alone needs none: it is taken for 1")
+            }
             Self::OneParticipant => {
                 f.write_str("one participant: no failure is tolerated, three tolerate one")
             }
@@ -300,7 +313,8 @@ pub enum ConfigError {
         /// The server.
         id: ServerId,
     },
-    /// There is no ensemble.
+    /// There is no ensemble, where one is asked for: by a file for its members, a line of our own for the one that is
+    /// to be joined, groups or weights, or `standaloneEnabled=false`.
     #[error(
         "{}: no server.N line: an ensemble is needed, list every server as \
          server.N=host:quorumPort:electionPort", file.display()

@@ -94,7 +94,6 @@ const NOT_USED: [(&str, &[&str]); 12] = [
             "IPAuthenticationProvider.*",
             "largeRequestMaxBytes",
             "largeRequestThreshold",
-            "leaderServes",
             "letAnySaslUserDoX",
             "localSessionsUpgradingEnabled",
             "maxGetChildrenResponseCacheSize",

@@ -46,6 +46,11 @@ impl MemberLines {
         Ok(true)
     }
 
+    /// Whether nothing at all was said.
+    pub(super) fn are_none(&self) -> bool {
+        self.settings.is_empty()
+    }
+
     pub(super) fn at(&self, key: Option<&str>) -> Place {
         match key.and_then(|key| self.settings.get(key)) {
             Some(setting) => setting.at.clone(),

@@ -8,6 +8,7 @@ use quorate_core::id::ServerId;
 use quorate_core::membership::{Member, Membership, Role};
 use quorate_core::properties::Lines;
 
+use crate::zoo_cfg::alone::{self, WHY_CLIENTS};
 use crate::zoo_cfg::clients::ClientSettings;
 use crate::zoo_cfg::entries::{Entries, MAX};
 use crate::zoo_cfg::findings::{Caution, ConfigError, Place};
@@ -54,7 +55,7 @@ impl ZooCfg {
         read_file: &impl Fn(&Path) -> io::Result<String>,
     ) -> Result<Self, ConfigError> {
         let ensemble = Ensemble::read(&mut entries, members, read_file)?;
-        let basics = Basics::read(file, &mut entries, &ensemble.membership, read_file)?;
+        let basics = Basics::read(file, &mut entries, &ensemble, read_file)?;
         let mut cfg = Self::settings(file, &mut entries, ensemble, basics)?;
         cfg.check_own_line(&mut entries)?;
         cfg.warnings = entries.finish();
@@ -97,7 +98,8 @@ impl ZooCfg {
             max_peer_connections: entries.count_or_none("quorate.maxPeerCnxns", 512)?,
             election_bind_retries: entries.number("electionPortBindRetry", 0, MAX)?.unwrap_or(3),
             listen_on_all_ips: entries.boolean("quorumListenOnAllIPs", false)?,
-            standalone_enabled: entries.boolean("standaloneEnabled", true)?,
+            alone: ensemble.alone,
+            standalone_enabled: ensemble.standalone_enabled,
             reconfig_enabled: ensemble.reconfig_enabled,
             forgotten: ensemble.forgotten,
             multi_address: entries.boolean("multiAddress.enabled", false)?,
@@ -136,6 +138,15 @@ impl ZooCfg {
     /// Compares our own line with what the rest of the file says of us, and looks at the whole.
     fn check_own_line(&mut self, entries: &mut Entries<'_>) -> Result<(), ConfigError> {
         let own = self.own().clone();
+        let whole = || Place { file: self.file.clone(), line: 0 };
+        if self.alone {
+            if self.client_address.is_none() {
+                let file = self.file.clone();
+                return Err(ConfigError::Missing { file, key: "clientPort", why: WHY_CLIENTS });
+            }
+            entries.warn(whole(), Caution::Alone);
+            return Ok(());
+        }
         if let Some(entry) = entries.take("peerType") {
             let Some(role) = Role::from_name(&entry.value) else {
                 return Err(entry.value_error("participant or observer".to_owned()));
@@ -230,6 +241,9 @@ fn lines<'a>(
 
 /// The members, and how they may change.
 struct Ensemble {
+    /// There is none: this server runs alone.
+    alone: bool,
+    standalone_enabled: bool,
     dynamic_config_file: Option<PathBuf>,
     reconfig_enabled: bool,
     forgotten: i64,
@@ -243,13 +257,29 @@ impl Ensemble {
         read_file: &impl Fn(&Path) -> io::Result<String>,
     ) -> Result<Self, ConfigError> {
         let dynamic_config_file = entries.path("dynamicConfigFile")?;
-        let reconfig_enabled = entries.boolean("reconfigEnabled", false)?;
+        let standalone_enabled = entries.boolean("standaloneEnabled", true)?;
+        let joins = dynamic_config_file.is_some() || entries.peek("quorate.self").is_some();
+        let alone = members.are_none() && standalone_enabled && !joins;
+        if alone {
+            entries.without_effect("reconfigEnabled", WHY_FIXED);
+        }
+        let reconfig_enabled = entries.boolean("reconfigEnabled", false)? && !alone;
         if let Some(dynamic) = &dynamic_config_file {
             members = members.replaced_by(dynamic, read_file)?;
         }
         let forgotten = entries.version("quorate.membership.forget")?.unwrap_or(0);
-        let membership = members.finish(reconfig_enabled, forgotten)?;
-        Ok(Self { dynamic_config_file, reconfig_enabled, forgotten, membership })
+        let membership = match alone {
+            true => alone::membership(entries, read_file)?,
+            false => members.finish(reconfig_enabled, forgotten)?,
+        };
+        Ok(Self {
+            alone,
+            standalone_enabled,
+            dynamic_config_file,
+            reconfig_enabled,
+            forgotten,
+            membership,
+        })
     }
 }
 
@@ -273,14 +303,16 @@ impl Basics {
     fn read(
         file: &Path,
         entries: &mut Entries<'_>,
-        membership: &Membership,
+        ensemble: &Ensemble,
         read_file: &impl Fn(&Path) -> io::Result<String>,
     ) -> Result<Self, ConfigError> {
         let tick_time = entries.millis("tickTime", 1)?.unwrap_or(Duration::from_millis(3000));
         let missing = |key, why| ConfigError::Missing { file: file.to_owned(), key, why };
         let init_limit = entries.number("initLimit", 1, MAX)?;
+        let init_limit = init_limit.or(ensemble.alone.then_some(10));
         let init_limit = init_limit.ok_or_else(|| missing("initLimit", WHY_INIT))?;
         let sync_limit = entries.number("syncLimit", 1, MAX)?;
+        let sync_limit = sync_limit.or(ensemble.alone.then_some(5));
         let sync_limit = sync_limit.ok_or_else(|| missing("syncLimit", WHY_SYNC))?;
         let data_dir = entries.path("dataDir")?.ok_or_else(|| missing("dataDir", WHY_DATA))?;
         let notifications = notifications(entries)?;
@@ -289,7 +321,10 @@ impl Basics {
         let connect_limit = entries.number("connectToLearnerMasterLimit", 0, MAX)?;
         let introduction_timeout = entries.millis_or_off("quorumCnxnTimeoutMs")?;
         let buffers = entries.buffers()?;
-        let (my_id, own_line) = own_id(entries, &data_dir, membership, read_file)?;
+        let (my_id, own_line) = match ensemble.membership.members() {
+            [own] if ensemble.alone => (own.id, None),
+            _ => own_id(entries, &data_dir, &ensemble.membership, read_file)?,
+        };
         Ok(Self {
             tick_time,
             init_limit,
@@ -382,4 +417,5 @@ fn read_my_id(
 const WORDS: [&str; 5] = ["ruok", "srvr", "stat", "conf", "mntr"];
 const WHY_INIT: &str = "how many ticks connecting and synchronising may take, for instance 10";
 const WHY_SYNC: &str = "how many ticks a peer may be silent, for instance 5";
+const WHY_FIXED: &str = "a server alone has no ensemble that could change";
 const WHY_DATA: &str = "the directory with this server's myid and data";

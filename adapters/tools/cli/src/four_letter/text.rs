@@ -11,7 +11,8 @@ use quorate_tokio::core::status::{Phase, Status};
 use quorate_tokio::core::vote::ServerState;
 use quorate_tokio::zoo_cfg::ZooCfg;
 
-/// `conf`; `client_port` is where the server listens for clients now.
+/// `conf`; `client_port` is where the server listens for clients now. A server alone has no more to say than ZooKeeper's
+/// (`ZooKeeperServer.dumpConf`).
 pub(super) fn configuration(cfg: &ZooCfg, client_port: Option<u16>) -> String {
     let [data, log] = directories(cfg);
     let own = cfg.own();
@@ -32,6 +33,9 @@ pub(super) fn configuration(cfg: &ZooCfg, client_port: Option<u16>) -> String {
     line(&mut text, format_args!("maxSessionTimeout={}", timeout(max, 20)));
     text.push_str("clientPortListenBacklog=-1\n");
     line(&mut text, format_args!("serverId={}", cfg.my_id));
+    if cfg.alone {
+        return text;
+    }
     line(&mut text, format_args!("initLimit={}", cfg.init_limit));
     line(&mut text, format_args!("syncLimit={}", cfg.sync_limit));
     text.push_str("electionAlg=3\n");

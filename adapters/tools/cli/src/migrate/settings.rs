@@ -98,7 +98,7 @@ pub(super) fn findings(file: &File) -> Vec<Finding> {
             found.push(Finding::new(Level::Forbids, what, remedy).in_file(&file.path));
         }
     }
-    if file.id.is_none() && file.cfg().is_some() {
+    if file.id.is_none() && file.cfg().is_some_and(|cfg| !cfg.alone) {
         let what = "whose file it is cannot be known: its dataDir with myid is not on this machine";
         let remedy = format!("say it: `quorate migrate check N={}`", file.path.display());
         found.push(Finding::new(Level::Notice, what, remedy).in_file(&file.path));
@@ -126,6 +126,11 @@ fn of_warning(file: &File, warning: &Warning) -> Option<Finding> {
             Level::Endangers,
             "while one of the two is replaced nothing is served: add a third first",
         ),
+        Caution::Alone => (
+            Level::Endangers,
+            "nothing is served while it is replaced: make an ensemble of it first, or stop it",
+        ),
+        Caution::MyIdUnused { .. } => (Level::Notice, "remove the file, or write an id there"),
         Caution::EvenParticipants { .. } => (Level::Notice, "an odd number is enough"),
     };
     Some(Finding::new(level, warning.caution.to_string(), remedy).at(&warning.at))

@@ -107,6 +107,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("zoo_cfg::entries", Floor(3)),
     ("zoo_cfg::flags", Floor(2)),
     ("zoo_cfg::members", Floor(2)),
+    ("zoo_cfg::alone", Floor(4)),
     ("zoo_cfg::findings", Floor(1)),
     ("zoo_cfg::foreign", Floor(1)),
     ("inbox", Floor(2)),

@@ -13,6 +13,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("order", Floor(4)),
     ("reads", Floor(4)),
     ("requests", Floor(4)),
+    ("rewatches", Floor(4)),
     ("stopping", Floor(4)),
     ("words", Floor(4)),
     // One server's clients.
