@@ -4,6 +4,7 @@
 mod bench;
 mod client;
 mod common;
+mod compressed;
 mod demo;
 mod descriptors;
 mod elect;
