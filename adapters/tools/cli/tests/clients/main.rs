@@ -10,3 +10,5 @@ mod ensemble;
 mod java;
 mod kazoo;
 mod peer;
+mod raw;
+mod seats;

@@ -102,9 +102,14 @@ const NEEDED: [&str; 7] = [
     "snappy-java.jar",
 ];
 
+/// What a Java server's class path names.
+pub fn jars() -> Vec<String> {
+    NEEDED.iter().map(|jar| format!("{JARS}/{jar}")).collect()
+}
+
 /// Whether there is a Java ZooKeeper on this machine. Says so if not, and fails if there must be one.
 pub fn java_is_here() -> bool {
-    let has_jars = NEEDED.iter().all(|jar| Path::new(JARS).join(jar).exists());
+    let has_jars = jars().iter().all(|jar| Path::new(jar).exists());
     if has_jars && Command::new("java").arg("-version").output().is_ok() {
         return true;
     }
@@ -168,11 +173,12 @@ impl Ensemble {
     /// A Java server. Its configuration is ours, but it must not serve on an admin port.
     pub fn java(&self, id: usize) -> Process {
         let log = fs::File::create(self.log(id)).unwrap();
-        let jars: Vec<_> = NEEDED.iter().map(|jar| format!("{JARS}/{jar}")).collect();
         let mut command = Command::new("java");
         command
-            .args(["-Xmx64m", "-XX:TieredStopAtLevel=1", "-Dzookeeper.admin.enableServer=false"])
-            .args(["-Dzookeeper.4lw.commands.whitelist=*", "-cp", &jars.join(":")])
+            .args(["-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"])
+            .args(["-Dzookeeper.admin.enableServer=false", "-Dzookeeper.4lw.commands.whitelist=*"])
+            // Of these flags of its JVM it reads none in its configuration.
+            .args(["-Dznode.container.checkIntervalMs=500", "-cp", &jars().join(":")])
             .arg("org.apache.zookeeper.server.quorum.QuorumPeerMain")
             .arg(self.cfg(id));
         Process::start(command.stdout(Stdio::null()).stderr(log))

@@ -1,0 +1,75 @@
+//! The digests of the trees of all servers, which every server has compared with its leader's.
+
+use std::collections::BTreeMap;
+
+use quorate_service::wire::op;
+use serde_json::Value;
+
+use crate::common::{lines, quorate, until};
+use crate::ensemble::{Kind, Servers};
+use crate::raw::{Client, plain, set};
+
+/// Servers keep one for each 128 transactions.
+const EVERY: usize = 128;
+/// So many must be equal.
+const EQUAL: usize = 3;
+
+/// Digests by zxid, as `hash` says them.
+fn kept(servers: &Servers, id: usize) -> BTreeMap<i64, String> {
+    let said = servers.word(id, "hash").unwrap();
+    let pair = |line: &str| {
+        let (zxid, digest) = line.split_once(": ")?;
+        Some((i64::from_str_radix(zxid, 16).ok()?, digest.to_owned()))
+    };
+    said.lines().filter_map(pair).collect()
+}
+
+/// How many of the transactions that [`digests_agree`] makes stand in a server's log with the leader's digest.
+fn logged(servers: &Servers, id: usize) -> usize {
+    let mut count = 0;
+    for file in std::fs::read_dir(servers.data(id)).unwrap() {
+        let path = file.unwrap().path();
+        let is_log =
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("log."));
+        if is_log {
+            let dump = quorate(["log", "dump", "--json", path.to_str().unwrap()]);
+            let ours = |line: &Value| line["path"] == "/digests" && line["digest"].is_string();
+            count += lines(&dump).iter().filter(|line| ours(line)).count();
+        }
+    }
+    count
+}
+
+/// Makes as many transactions as it needs, and compares what all servers had behind some of them.
+pub(super) fn digests_agree(servers: &Servers) {
+    let mut client = Client::open(servers.port(1), 10_000);
+    // It may be there.
+    drop(client.ask(&plain("/digests")));
+    for n in 0..EVERY * (EQUAL + 1) {
+        client.send(&set("/digests", &n.to_string()));
+    }
+    for _ in 0..EVERY * (EQUAL + 1) {
+        client.answer(op::SET_DATA).unwrap().unwrap();
+    }
+    until("equal digests", || {
+        let all: Vec<_> = servers.ids().map(|id| kept(servers, id)).collect();
+        let first = all.first()?;
+        let common: Vec<_> =
+            first.keys().filter(|zxid| all.iter().all(|kept| kept.contains_key(zxid))).collect();
+        for zxid in &common {
+            let digests: Vec<_> = all.iter().map(|kept| &kept[zxid]).collect();
+            assert!(digests.iter().all(|digest| *digest == digests[0]), "{zxid:x}: {digests:?}");
+        }
+        (common.len() >= EQUAL).then_some(())
+    });
+    for id in servers.ids() {
+        // Servers of ZooKeeper compare what came with a transaction, if it came, and log both.
+        assert!(logged(servers, id) >= EVERY * EQUAL, "server {id}");
+        let said = servers.word(id, "mntr").unwrap();
+        let counts = "zk_digest_mismatches_count\t";
+        let count = said.lines().find_map(|line| line.strip_prefix(counts));
+        let expected =
+            if servers.kind(id) == Kind::Java { Some("0") } else { count.and(Some("0")) };
+        assert_eq!(count, expected, "server {id}");
+    }
+}
