@@ -1,6 +1,7 @@
 //! Servers of the command and of Apache ZooKeeper in one ensemble, under leaders of either kind.
 
 mod digests;
+mod inherited;
 mod operations;
 mod sessions;
 
