@@ -191,10 +191,11 @@ impl Ensemble {
     /// What the server says to a four-letter word; none if its port is not open.
     pub fn try_ask(&self, id: usize, word: &str) -> Option<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.client[id - 1])).ok()?;
-        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         stream.write_all(word.as_bytes()).unwrap();
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        // A Java server that has just opened its port may let the first one wait for ever.
+        stream.read_to_string(&mut answer).ok()?;
         Some(answer)
     }
 

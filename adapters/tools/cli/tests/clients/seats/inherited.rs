@@ -1,6 +1,8 @@
 //! All servers of an ensemble end, and servers of the other kind go on in their directories: with the sessions that
 //! lived, and with whatever else stands in a tree.
 
+mod unreadable;
+
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -148,6 +150,7 @@ fn is_there(servers: &Servers, estate: &Estate, since: Instant) -> Client {
     let refused = Client::connect(servers.port(1), &stranger, Zxid::ZERO);
     assert!(matches!(refused, Connected::Refused), "{refused:?}");
     same(&lasting(servers), &estate.tree);
+    expires(&mut heir, servers.port(1), estate, since);
 
     let Ok(Response::Stat(mine)) = heir.ask(&exists(&at("/mine"))) else { panic!("no /mine") };
     assert_eq!(mine.ephemeral_owner, heir.ticket.session);
@@ -171,7 +174,6 @@ fn is_there(servers: &Servers, estate: &Estate, since: Instant) -> Client {
         heir.ask(&exists(&at(stays))).unwrap();
     }
     digests_agree(servers);
-    expires(&mut heir, servers.port(1), &estate, since);
     heir
 }
 
