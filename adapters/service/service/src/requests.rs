@@ -19,12 +19,12 @@ use bytes::{Bytes, BytesMut};
 use quorate_application::clients::{ClientId, Close};
 use quorate_core::id::Origin;
 use quorate_core::message::Request as Submission;
-use quorate_core::txn::RequestId;
+use quorate_core::txn::{RequestId, Txn};
 use quorate_core::zxid::Zxid;
 use quorate_znode::{Tree, access};
 
 use crate::connection::{Entry, State, Work};
-use crate::screen::{Screened, reworded, screen};
+use crate::screen::{Screened, longest_body, reworded, screen};
 use crate::service::{Role, Service, Step};
 use crate::wire::{self, PING_XID, ReplyHeader, Request, RequestHeader, code, op, reply};
 
@@ -129,6 +129,10 @@ impl Service {
         }
         if let Screened::Poison(err) = screen(&request) {
             return Err(err);
+        }
+        let longest = longest_body(&request, body.len(), &connection.identities);
+        if longest > self.txn_bytes_max.saturating_sub(Txn::HEADER_BYTES) {
+            return Err(code::MARSHALLING_ERROR);
         }
         let body = reworded(&request).map_or(body, |request| {
             let mut body = BytesMut::new();

@@ -6,9 +6,14 @@
 //! | a TTL that is none | every server of ZooKeeper ends that applies it | -8 |
 //! | a path of more than 2,000 components | servers of ZooKeeper write snapshots by recursion | -8 |
 //! | a create, create2 with the flags of a container | every server makes a persistent node of it, but a leader of ZooKeeper counts a container into its digest; some clients ask so for the parents of their recipes | what it makes, with the flags of a persistent node |
+//! | one that grows beyond what a transaction may be, by the identities that an access list stands for | servers of ZooKeeper drop the leader, and the next one | -5 |
 //! | quota limits or stats that are no quota | servers of ZooKeeper end at the next change below | -8 |
 
+use alloc::collections::BTreeSet;
+
 use bytes::Bytes;
+use quorate_core::message::Identity;
+use quorate_znode::access;
 
 use crate::wire::{Request, code, op};
 
@@ -61,6 +66,41 @@ pub(crate) fn reworded(request: &Request) -> Option<Request> {
     Some(request)
 }
 
+/// The longest body that the transaction of a write can have, in bytes; `bytes` is the length of the request's. It grows by
+/// the identities of its client, wherever an access list says `auth`. A leader counts more exactly, but not every leader does.
+pub(crate) fn longest_body(request: &Request, bytes: usize, identities: &[Identity]) -> usize {
+    let elements = match request {
+        Request::Multi(elements) => elements.as_slice(),
+        single => core::slice::from_ref(single),
+    };
+    let lists = elements.iter().map(expansions).fold(0, usize::saturating_add);
+    let each = if lists == 0 { 0 } else { entries(identities) };
+    bytes.saturating_add(elements.len() * GROWTH).saturating_add(lists.saturating_mul(each))
+}
+
+/// How often a request has the identities of its client written out; equal entries are one.
+#[allow(clippy::wildcard_enum_match_arm, reason = "the others have no access list")]
+fn expansions(request: &Request) -> usize {
+    match request {
+        Request::Create { acl: Some(acl), .. } | Request::SetAcl { acl: Some(acl), .. } => {
+            let perms =
+                acl.iter().filter(|entry| &*entry.scheme == "auth").map(|entry| entry.perms);
+            perms.collect::<BTreeSet<_>>().len()
+        }
+        _ => 0,
+    }
+}
+
+/// How many bytes the identities take that `auth` stands for, each with its permissions.
+fn entries(identities: &[Identity]) -> usize {
+    let proved = identities.iter().filter(|own| access::is_proved(&own.scheme));
+    proved.map(|own| 12 + own.scheme.len() + own.id.len()).sum()
+}
+
+/// By what a request, or an element, grows at most beside that: the number of a sequential node, the parent's version, and
+/// the digest of the tree.
+const GROWTH: usize = 32;
+
 /// The flags of a container.
 const CONTAINER: i32 = 4;
 
@@ -79,6 +119,8 @@ const COMPONENTS_MAX: usize = 2000;
 mod tests {
     use super::*;
     use alloc::string::ToString;
+    use alloc::vec;
+    use quorate_znode::acl::Acl;
 
     fn create(op: i32, flags: i32, ttl: Option<i64>) -> Screened {
         let path = "/a".to_string();
@@ -128,5 +170,30 @@ mod tests {
             |components: usize| Request::Delete { path: "/a".repeat(components), version: 0 };
         assert_eq!(screen(&deep(2000)), Screened::Sound);
         assert_eq!(screen(&deep(2001)), Screened::Poison(-8));
+    }
+
+    #[test]
+    fn a_request_grows_by_its_clients_identities_wherever_a_list_says_so() {
+        let own = |scheme: &str, id: &str| Identity { scheme: scheme.into(), id: id.into() };
+        let identities = [own("ip", "127.0.0.1"), own("digest", "bob:x"), own("digest", "eve:xy")];
+        let each = 12 + 6 + 5 + 12 + 6 + 6;
+        let entry = |perms, scheme: &str| Acl { perms, scheme: scheme.into(), id: "".into() };
+        let with = |acl| Request::SetAcl { path: "/a".into(), acl, version: 0 };
+        let longest = |request: &Request| longest_body(request, 1000, &identities);
+        for (acl, times) in [
+            (None, 0),
+            (Some(vec![entry(1, "world")]), 0),
+            (Some(vec![entry(1, "auth"), entry(1, "world")]), 1),
+            (Some(vec![entry(1, "auth"), entry(1, "auth"), entry(2, "auth")]), 2),
+        ] {
+            let bytes = 1000 + GROWTH + times * each;
+            assert_eq!(longest(&with(acl.clone())), bytes, "{acl:?}");
+            let create = |acl| {
+                let (op, path) = (op::CREATE, "/a".to_string());
+                Request::Create { op, path, data: None, acl, flags: 0, ttl: None }
+            };
+            let multi = Request::Multi(vec![create(acl.clone()), create(acl.clone())]);
+            assert_eq!(longest(&multi), 1000 + 2 * GROWTH + 2 * times * each, "{acl:?}");
+        }
     }
 }

@@ -28,6 +28,7 @@ pub struct Service {
     pub(crate) id: ServerId,
     pub(crate) tick: Duration,
     pub(crate) frame_bytes_max: usize,
+    pub(crate) txn_bytes_max: usize,
     pub(crate) options: Options,
     pub(crate) clients: BTreeMap<ClientId, Connection>,
     /// Who has a session open here, or asks for it.
@@ -126,6 +127,7 @@ impl Service {
             id: host.id,
             tick: host.tick,
             frame_bytes_max: host.frame_bytes_max,
+            txn_bytes_max: host.txn_bytes_max,
             options,
             clients: BTreeMap::new(),
             by_session: BTreeMap::new(),

@@ -374,6 +374,25 @@ fn what_would_be_too_long_a_transaction_is_refused_and_nothing_is_proposed_of_it
     stand.call(client, one(0)).unwrap();
 }
 
+/// The same at a server that does not lead: its leader may be one that proposes it, and then nobody can read it.
+#[test]
+fn what_would_be_too_long_a_transaction_is_never_forwarded() {
+    let mut ensemble = Ensemble::new();
+    let (client, _) = ensemble.client(1, 4000);
+    let auth = |n: usize| {
+        let auth = Bytes::from(format!("user{n}:x"));
+        (-4, Request::Auth { kind: 0, scheme: Some("digest".into()), auth })
+    };
+    let proofs: Vec<_> = (0..100).map(auth).collect();
+    assert_eq!(ensemble.told(1, client, &proofs).len(), 100);
+    let one = |n: usize| with_list(create(&format!("/n{n}")), vec![acl(31, "auth", "")]);
+    let many = |count| Request::Multi((0..count).map(one).collect());
+    let last = ensemble.servers[0].tree().last_zxid();
+    assert_eq!(ensemble.told(1, client, &[(1, many(1000))]), ["1 -5"]);
+    assert_eq!(ensemble.servers[0].tree().last_zxid(), last, "nothing was proposed");
+    assert_eq!(ensemble.told(1, client, &[(2, many(300))]), ["2 ok"]);
+}
+
 /// Ids of servers at the bounds of a byte, where TTL nodes have a mark of their own.
 #[test]
 fn sessions_of_servers_with_large_ids_own_what_they_create() {

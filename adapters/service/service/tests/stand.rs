@@ -98,7 +98,13 @@ impl Stand {
 
     fn of(id: i64, mut state: ZooKeeper) -> Self {
         let id = ServerId(id);
-        let host = Host { id, tick: TICK, frame_bytes_max: 1_048_575, remembered: None };
+        let host = Host {
+            id,
+            tick: TICK,
+            frame_bytes_max: 1_048_575,
+            txn_bytes_max: Txn::BYTES_MAX,
+            remembered: None,
+        };
         let service = state.clients(host);
         Self {
             state,

@@ -199,13 +199,18 @@ impl Distinct {
     fn expand(&mut self, perms: i32, identities: &[Identity]) -> Result<(), Rejected> {
         let mut any = false;
         for Identity { scheme, id } in identities {
-            if ["digest", "sasl", "x509"].contains(&&**scheme) {
+            if is_proved(scheme) {
                 self.add(perms, scheme, id)?;
                 any = true;
             }
         }
         if any { Ok(()) } else { Err(INVALID_ACL) }
     }
+}
+
+/// Whether a client proves identities of this scheme: an access list that says `auth` means those.
+pub fn is_proved(scheme: &str) -> bool {
+    ["digest", "sasl", "x509"].contains(&scheme)
 }
 
 /// What is not UTF-8 is replaced, as in Java.

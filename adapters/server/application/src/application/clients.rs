@@ -285,6 +285,8 @@ pub struct Host {
     pub tick: Duration,
     /// The longest frame of a client, in bytes.
     pub frame_bytes_max: usize,
+    /// The longest transaction that the members take, in bytes, with its header.
+    pub txn_bytes_max: usize,
     /// What the service has had [kept](Output::Remember) last, if anything is left of it.
     pub remembered: Option<i64>,
 }

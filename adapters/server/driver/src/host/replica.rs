@@ -682,6 +682,7 @@ mod tests {
                 id: ServerId(1),
                 tick: Duration::ZERO,
                 frame_bytes_max: 0,
+                txn_bytes_max: 0,
                 remembered: None,
             };
             let replica = Replica::new(ReplicaParts {

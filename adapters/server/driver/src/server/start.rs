@@ -232,6 +232,7 @@ fn driver<R: Runtime, A: Application>(
         id: config.core.id,
         tick: config.core.timing.tick,
         frame_bytes_max: config.core.limits.request_bytes,
+        txn_bytes_max: config.core.limits.txn_bytes,
         remembered,
     };
     let service = application.clients(host);

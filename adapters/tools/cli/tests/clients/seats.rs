@@ -3,6 +3,7 @@
 mod digests;
 mod inherited;
 mod operations;
+mod poison;
 mod sessions;
 
 use crate::ensemble::{Kind, OBSERVER, PARTICIPANT, Servers, java_is_here};

@@ -81,7 +81,8 @@ impl Front {
         let options =
             Options { extended_types: true, container_interval: interval, ..Options::default() };
         let mut zookeeper = ZooKeeper::with(options);
-        let host = Host { id, tick, frame_bytes_max: 0xf_ffff, remembered };
+        let host =
+            Host { id, tick, frame_bytes_max: 0xf_ffff, txn_bytes_max: Txn::BYTES_MAX, remembered };
         let service = zookeeper.clients(host);
         Self {
             zookeeper,

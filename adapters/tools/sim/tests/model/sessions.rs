@@ -158,8 +158,13 @@ impl World {
     fn new() -> Self {
         let server = |id| {
             let mut zookeeper = ZooKeeper::with(Options::default());
-            let host =
-                Host { id: ServerId(id), tick: TICK, frame_bytes_max: 1 << 20, remembered: None };
+            let host = Host {
+                id: ServerId(id),
+                tick: TICK,
+                frame_bytes_max: 1 << 20,
+                txn_bytes_max: 2 << 20,
+                remembered: None,
+            };
             let service = zookeeper.clients(host);
             Server { zookeeper, service, applied: 0, wants: VecDeque::new() }
         };
