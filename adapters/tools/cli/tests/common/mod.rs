@@ -102,8 +102,18 @@ const NEEDED: [&str; 7] = [
     "snappy-java.jar",
 ];
 
-/// What a Java server's class path names.
+/// Where the jars of another version are than Debian's.
+pub fn folder() -> Option<PathBuf> {
+    std::env::var_os("QUORATE_ZOOKEEPER").map(PathBuf::from)
+}
+
+/// What a Java server's class path names: Debian's packages, or all that is in [`folder`].
 pub fn jars() -> Vec<String> {
+    if let Some(folder) = folder() {
+        let files = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder:?}: {error}"));
+        let path = |file: std::io::Result<fs::DirEntry>| file.unwrap().path().display().to_string();
+        return files.map(path).filter(|path| path.ends_with(".jar")).collect();
+    }
     NEEDED.iter().map(|jar| format!("{JARS}/{jar}")).collect()
 }
 
