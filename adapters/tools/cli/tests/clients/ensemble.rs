@@ -175,6 +175,11 @@ impl Servers {
         drop(self.seats[id - 1].process.take());
     }
 
+    /// The process of one that runs.
+    pub(crate) fn pid(&self, id: usize) -> u32 {
+        self.seats[id - 1].process.as_ref().unwrap().child.id()
+    }
+
     /// Starts one that does not run.
     pub(crate) fn launch(&mut self, id: usize) {
         let seat = &mut self.seats[id - 1];

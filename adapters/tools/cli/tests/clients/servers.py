@@ -1,13 +1,15 @@
-"""A plugin of pytest: kazoo's own tests, at servers of quorate in place of the Java servers that kazoo would start.
+"""A plugin of pytest: kazoo's own tests, at given servers in place of the Java servers that kazoo would start.
 
 It starts and ends the servers itself, as the tests ask for it. Its surroundings say what and where:
 
-    QUORATE          the command
-    QUORATE_CFGS     the configuration files of the servers, with a colon between two
-    QUORATE_HOSTS    the clients' addresses of the same servers, with a comma between two
+    QUORATE_SERVERS  the servers in the order of ids, in JSON: of each the command, the log, and the clients' address.
+                     The last leads at first
     QUORATE_VERDICTS the file for what became of each test: one line, its outcome and its name
 """
+import ctypes
+import json
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -17,11 +19,20 @@ import kazoo.testing.harness as harness
 PATIENCE = 30
 
 
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
+
+
+def end_with_parent():
+    """Called in a new process: it ends with this program, however that ends."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 class Server:
     """One server, as kazoo's tests handle those of their own."""
 
-    def __init__(self, cfg, address):
-        self.cfg = cfg
+    def __init__(self, command, log, address):
+        self.command, self.log = command, log
         self.address = self.secure_address = address
         self.client_port = int(address.rsplit(":", 1)[1])
         self.process = None
@@ -32,17 +43,16 @@ class Server:
 
     def run(self):
         if self.process is None:
-            command = [os.environ["QUORATE"], "serve", "--until-stdin-ends", self.cfg]
-            with open(self.cfg + ".log", "ab") as log:
-                # It ends with this program, however that ends.
-                self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
+            with open(self.log, "ab") as log:
+                self.process = subprocess.Popen(
+                    self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=end_with_parent
+                )
 
     def stop(self):
         process, self.process = self.process, None
         if process is not None:
             process.terminate()
             process.wait(PATIENCE)
-            process.stdin.close()
 
     def serves(self):
         try:
@@ -57,13 +67,15 @@ class Cluster(list):
     """All of them."""
 
     def start(self):
-        for server in self:
-            server.run()
-        end = time.monotonic() + PATIENCE
-        while not all(server.serves() for server in self):
-            if time.monotonic() > end:
-                raise RuntimeError("the servers do not serve")
-            time.sleep(0.05)
+        # Of two equal histories that of the larger id leads, and the third follows.
+        for some in (self[::2], self):
+            for server in some:
+                server.run()
+            end = time.monotonic() + PATIENCE
+            while not all(server.serves() for server in some):
+                if time.monotonic() > end:
+                    raise RuntimeError("the servers do not serve")
+                time.sleep(0.05)
 
     def stop(self):
         for server in self:
@@ -76,9 +88,7 @@ class Cluster(list):
         return []
 
 
-CFGS = os.environ["QUORATE_CFGS"].split(":")
-HOSTS = os.environ["QUORATE_HOSTS"].split(",")
-CLUSTER = Cluster(Server(cfg, address) for cfg, address in zip(CFGS, HOSTS))
+CLUSTER = Cluster(Server(**server) for server in json.loads(os.environ["QUORATE_SERVERS"]))
 harness.get_global_cluster = lambda: CLUSTER
 
 

@@ -174,15 +174,23 @@ impl Ensemble {
     }
 
     pub fn serve(&self, id: usize) -> Process {
-        let log = fs::File::create(self.log(id)).unwrap();
         let mut command = Command::new(QUORATE);
         command.env_remove("RUST_LOG").arg("serve").arg(self.cfg(id));
+        self.start(id, command)
+    }
+
+    /// A Java server.
+    pub fn java(&self, id: usize) -> Process {
+        self.start(id, self.java_command(id))
+    }
+
+    fn start(&self, id: usize, mut command: Command) -> Process {
+        let log = fs::File::create(self.log(id)).unwrap();
         Process::start(command.stdout(Stdio::null()).stderr(log))
     }
 
-    /// A Java server. Its configuration is ours, but it must not serve on an admin port.
-    pub fn java(&self, id: usize) -> Process {
-        let log = fs::File::create(self.log(id)).unwrap();
+    /// What starts a Java server. Its configuration is ours, but it must not serve on an admin port.
+    pub fn java_command(&self, id: usize) -> Command {
         let mut command = Command::new("java");
         command
             .args(["-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"])
@@ -191,7 +199,7 @@ impl Ensemble {
             .args(["-Dznode.container.checkIntervalMs=500", "-cp", &jars().join(":")])
             .arg("org.apache.zookeeper.server.quorum.QuorumPeerMain")
             .arg(self.cfg(id));
-        Process::start(command.stdout(Stdio::null()).stderr(log))
+        command
     }
 
     pub fn serve_all(&self) -> Vec<Process> {

@@ -16,6 +16,8 @@ use crate::raw::{Client, Connected, ephemeral, exists, get, plain, set};
 /// The shortest time-out that these servers grant, in milliseconds: two ticks.
 const SHORT: i32 = 1000;
 const LONG: i32 = 20_000;
+/// The longest: twenty ticks.
+const LONGEST: i32 = 10_000;
 
 /// Whether a node is at this server, which has all that the leader had.
 fn is_at(client: &mut Client, path: &str) -> bool {
@@ -46,6 +48,7 @@ fn move_about(servers: &Servers) {
 
             let mut new = old.moved(servers.port(to));
             assert_eq!(new.ticket.session, old.ticket.session);
+            assert_eq!([old.ticket.timeout_ms, new.ticket.timeout_ms], [LONGEST; 2]);
             new.ask(&set(&path, "moved")).unwrap();
             assert_eq!(old.try_ask(&set(&path, "not moved")), None, "{from} to {to}");
             let Ok(Response::Data { data, stat }) = new.ask(&get(&path)) else { panic!("{path}") };
