@@ -19,6 +19,8 @@ pub fn feed(data: &[u8]) {
     let Some((first, data)) = data.split_first() else { return };
     match first % 4 {
         0 => drop(file("snapshot.100000005", data)),
+        // Only what begins as Snappy does gets any further as that.
+        1 if data.starts_with(b"\x82") => drop(file("snapshot.100000005.snappy", data)),
         1 => drop(file("snapshot.100000005.gz", data)),
         // A seal fits, and what it seals is anything.
         2 => drop(file("snapshot.100000005", &whole(data, LABEL))),

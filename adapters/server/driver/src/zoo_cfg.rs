@@ -4,7 +4,7 @@
 //! turned into a [`ZooCfg`] of typed values, once, at start. A value that is wrong refuses the whole
 //! file: a server that takes a default instead is one that behaves otherwise than its operator thinks.
 //! A setting of ZooKeeper that has no effect here, or a key that nothing knows, is a [`Warning`] with the reason; one that
-//! asks for what would be missed if it were not there (TLS, SASL, enforced quotas, observer masters, compressed snapshots,
+//! asks for what would be missed if it were not there (TLS, SASL, enforced quotas, observer masters,
 //! …) refuses the file. Warnings and refusals name file, line, key and value.
 //!
 //! The rules of properties files and the grammar of `server.N`, `group.G` and `weight.N` are the

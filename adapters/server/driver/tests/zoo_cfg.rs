@@ -168,7 +168,6 @@ fn wrong_values_are_refused_with_file_line_key_and_value() {
         ("observerMasterPort=2191", "serving observers as a follower is not supported yet"),
         ("enforceQuota=true", "enforcing quotas is not supported yet"),
         ("localSessionsEnabled=true", "keeping sessions at one server is not supported yet"),
-        ("snapshot.compression.method=gz", "a compressed snapshot is not supported yet"),
         ("emulate353TTLNodes=maybe", "should be true or false"),
         (
             "electionPort=3888",

@@ -19,7 +19,7 @@
 //! The body has no length: only the application knows where it ends. It must take exactly its own bytes
 //! from a [`SnapshotReader`] and then ask it to [finish](SnapshotReader::finish).
 //!
-//! Files compressed with gzip are read; nothing is written compressed. Snappy is refused.
+//! Files compressed with gzip or Snappy are read; nothing is written compressed.
 //!
 //! In the Java code: `FileSnap`, `SnapStream`.
 
@@ -28,6 +28,7 @@ mod format;
 mod inspect;
 mod names;
 mod reader;
+mod snappy;
 mod writer;
 
 pub use error::SnapshotError;

@@ -211,7 +211,7 @@ fn the_parts_of_all_versions_are_read() {
 }
 
 #[test]
-fn compressed_snapshots_are_read_or_refused_clearly() {
+fn snapshots_compressed_with_gzip_are_read() {
     let (bytes, parts, body) = body_of(0x1_0000_0018);
     let (dir, dirs) = directory(&[]);
     let mut encoder = GzEncoder::new(Vec::new(), Level::default());
@@ -223,12 +223,71 @@ fn compressed_snapshots_are_read_or_refused_clearly() {
     assert_eq!(read(&gz, body.len()).unwrap(), (body, parts));
     let (_, opened) = Segments::open(Disk, dirs, SegmentOptions::default()).unwrap();
     assert_eq!((opened.last, opened.snapshot), (Zxid(0x1_0000_0018), Some(gz)));
+}
 
-    fs::write(dir.path().join("snapshot.5.snappy"), b"\x82SNAPPY\0and more").unwrap();
-    let snappy = file(&dir, "snapshot.5.snappy");
+/// As snappy-java compresses the snapshot of that label.
+const SNAPPY: &str = "snapshot.100000018.snappy";
+
+#[test]
+fn snapshots_compressed_with_snappy_are_read() {
+    let (_, parts, body) = body_of(0x1_0000_0018);
+    let (dir, dirs) = directory(&[SNAPPY]);
+    let snappy = file(&dir, SNAPPY);
+    assert_eq!(snappy.compression, Compression::Snappy);
     assert!(snapshot::looks_whole(&Disk, &snappy).unwrap());
-    let error = SnapshotReader::open(Disk, &snappy).unwrap_err().to_string();
-    assert!(error.contains("is compressed with snappy, which is not supported"), "{error}");
+    let found = snapshot::inspect(Disk, &snappy).unwrap();
+    assert_eq!((found.body_bytes, found.parts), (body.len() as u64, parts));
+    assert_eq!(read(&snappy, body.len()).unwrap(), (body, parts));
+    let (_, opened) = Segments::open(Disk, dirs, SegmentOptions::default()).unwrap();
+    assert_eq!((opened.last, opened.snapshot), (Zxid(0x1_0000_0018), Some(snappy)));
+}
+
+#[test]
+fn a_snappy_snapshot_with_any_byte_wrong_or_any_byte_missing_is_refused_by_name() {
+    let (dir, _) = directory(&[SNAPPY]);
+    let (bytes, good) = (golden(SNAPPY), file(&dir, SNAPPY));
+    let (_, _, body) = body_of(0x1_0000_0018);
+    for place in 0..bytes.len() {
+        let mut wrong = bytes.clone();
+        wrong[place] ^= 1 << (place % 8);
+        fs::write(&good.path, &wrong).unwrap();
+        match read(&good, body.len()) {
+            Err(error) => assert!(error.to_string().contains(SNAPPY), "{error}"),
+            // The version of what wrote it may be newer, and a copy may be of the same bytes elsewhere.
+            Ok((found, _)) => assert!((8..12).contains(&place) || found == body, "{place}"),
+        }
+    }
+    for length in 0..bytes.len() {
+        fs::write(&good.path, &bytes[..length]).unwrap();
+        let error = read(&good, body.len()).unwrap_err().to_string();
+        assert!(error.contains(SNAPPY) && error.contains("ends too early"), "{length}: {error}");
+    }
+}
+
+#[test]
+fn files_of_all_compressions_go_in_the_order_of_their_labels() {
+    let (dir, dirs) = directory(&["snapshot.0", "snapshot.10000000c", SNAPPY]);
+    fs::write(dir.path().join("snapshot.100000017.gz"), b"\x1f\x8b and more").unwrap();
+    let (history, opened) = Segments::open(Disk, dirs.clone(), SegmentOptions::default()).unwrap();
+    assert_eq!(opened.snapshot.unwrap().path, dir.path().join(SNAPPY));
+    drop(history);
+    let before = |label| {
+        let options = SegmentOptions { snapshot_before: Some(label), ..SegmentOptions::default() };
+        Segments::open(Disk, dirs.clone(), options).map(|(_, opened)| opened.snapshot)
+    };
+    // No log leads from the next older one to what was acknowledged.
+    let error = before(Zxid(0x1_0000_0018)).unwrap_err().to_string();
+    assert!(error.contains("0x100000017"), "{error}");
+    fs::write(dir.path().join("log.100000001"), LOG).unwrap();
+    let older = before(Zxid(0x1_0000_0017)).unwrap().unwrap();
+    assert_eq!(older.label, Zxid(0x1_0000_000c));
+
+    fs::copy(dir.path().join(SNAPPY), dir.path().join("snapshot.5.snappy")).unwrap();
+    let (mut history, _) = Segments::open(Disk, dirs.clone(), SegmentOptions::default()).unwrap();
+    assert_eq!(history.purge(3, 100).unwrap().snapshots, 2);
+    let left = snapshot::list(&Disk, dir.path()).unwrap();
+    let left: Vec<_> = left.iter().map(|file| file.label.0 & 0xff).collect();
+    assert_eq!(left, [0x18, 0x17, 0xc]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod alone;
 mod bench;
 mod client;
 mod common;
+mod compressed;
 mod demo;
 mod descriptors;
 mod elect;

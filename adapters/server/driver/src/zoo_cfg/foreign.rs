@@ -26,7 +26,7 @@ impl When {
 }
 
 /// A key that turns on what we cannot do; its beginning, if it ends in a dot.
-pub(super) const NOT_SUPPORTED: [(&str, When, &str); 15] = [
+pub(super) const NOT_SUPPORTED: [(&str, When, &str); 14] = [
     ("sslQuorum", When::True, "TLS between servers"),
     ("portUnification", When::True, "TLS between servers"),
     ("quorum.auth.enableSasl", When::True, "SASL between servers"),
@@ -42,8 +42,6 @@ pub(super) const NOT_SUPPORTED: [(&str, When, &str); 15] = [
     ("observerMasterPort", When::Set, "serving observers as a follower"),
     // Its owners of TTL nodes mean sessions to everybody else.
     ("emulate353TTLNodes", When::True, "TTL nodes as ZooKeeper 3.5.3 wrote them"),
-    // The directory has snapshots that we would not find.
-    ("snapshot.compression.method", When::Set, "a compressed snapshot"),
 ];
 
 /// Why ZooKeeper's setting `name` has no effect here; none if it is no setting of ZooKeeper that we know.
@@ -61,7 +59,7 @@ pub(super) fn not_used() -> impl Iterator<Item = &'static str> {
 }
 
 /// Keys of ZooKeeper that have no effect here, by the reason. What ends in `*` is a beginning.
-const NOT_USED: [(&str, &[&str]); 12] = [
+const NOT_USED: [(&str, &[&str]); 13] = [
     (
         "a leader gives up at once for a voter that it needs and that looks for a leader again",
         &["leader.maxTimeToWaitForEpoch"],
@@ -75,6 +73,10 @@ const NOT_USED: [(&str, &[&str]); 12] = [
     ("there is no audit log", &["audit.*"]),
     ("there is no metrics provider; mntr has the figures", &["metricsProvider.*"]),
     ("the longest packet is that of ZooKeeper's defaults", &["jute.*"]),
+    (
+        "snapshots are written as they are; compressed ones are read",
+        &["snapshot.compression.method"],
+    ),
     ("there is no TLS", &["ssl.*", "sslQuorumReloadCertFiles", "fips-mode", "ocsp.enable"]),
     ("there is no SASL", &["quorum.auth.*", "quorum.cnxn.threads.size", "kerberos.*", "sasl*"]),
     (

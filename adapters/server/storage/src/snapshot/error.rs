@@ -52,16 +52,6 @@ pub enum SnapshotError {
         /// The snapshot's label.
         label: Zxid,
     },
-    /// It is compressed with snappy.
-    #[error(
-        "the snapshot {} is compressed with snappy, which is not supported; set \
-         zookeeper.snapshot.compression.method to none or gz on the Java server and let it write \
-         another one", path.display()
-    )]
-    Snappy {
-        /// The file.
-        path: PathBuf,
-    },
     /// No snapshot can have that label.
     #[error("a snapshot cannot be labelled {label}")]
     Label {

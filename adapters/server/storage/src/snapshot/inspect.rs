@@ -11,6 +11,7 @@ use super::format::{
 };
 use super::names::{Compression, SnapshotFile, list};
 use super::reader::{BUFFER_BYTES, Rest, SnapshotReader, Unsummed};
+use super::snappy::SNAPPY_MAGIC;
 use crate::error::{FileError, at};
 use crate::files::Files;
 
@@ -111,7 +112,6 @@ const TAIL_BYTES_MAX: usize =
     3 * SEAL_BYTES + DIGEST_BYTES - 8 + 4 + DIGEST_DIGITS_MAX + LAST_ZXID_BYTES;
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
-const SNAPPY_MAGIC: [u8; 8] = *b"\x82SNAPPY\0";
 const SIZE_MIN: u64 = 10;
 
 /// How many snapshots are looked at before none is taken to be whole, as in ZooKeeper.

@@ -12,6 +12,7 @@ use super::format::{
     DIGEST_DIGITS_MAX, Digest, LAST_ZXID_BYTES, Parts, SEAL_BYTES, SEAL_PATH, SNAPSHOT_HEADER,
 };
 use super::names::{Compression, SnapshotFile};
+use super::snappy::SnappyDecoder;
 use crate::error::at;
 use crate::files::Files;
 
@@ -35,17 +36,15 @@ impl<F: Files> SnapshotReader<F> {
     ///
     /// # Errors
     ///
-    /// A [`SnapshotError`] if it cannot be read, is none, or is compressed in a way that we cannot read.
+    /// A [`SnapshotError`] if it cannot be read or is none.
     pub fn open(files: F, snapshot: &SnapshotFile) -> Result<Self, SnapshotError> {
         let path = snapshot.path.clone();
-        if snapshot.compression == Compression::Snappy {
-            return Err(SnapshotError::Snappy { path });
-        }
         let file = files.open_to_read(&path).map_err(at("open", &path))?;
         let raw = Raw { files, file, offset: 0 };
         let source = match snapshot.compression {
             Compression::Gzip => Source::Gzip(Box::new(GzDecoder::new(raw))),
-            Compression::None | Compression::Snappy => Source::Plain(raw),
+            Compression::Snappy => Source::Snappy(Box::new(SnappyDecoder::new(raw))),
+            Compression::None => Source::Plain(raw),
         };
         let mut reader = Self {
             source,
@@ -149,6 +148,7 @@ impl<F: Files> SnapshotReader<F> {
             self.filled = match &mut self.source {
                 Source::Plain(raw) => raw.read(&mut self.buffer)?,
                 Source::Gzip(decoder) => decoder.read(&mut self.buffer)?,
+                Source::Snappy(decoder) => decoder.read(&mut self.buffer)?,
             };
         }
         Ok(())
@@ -232,6 +232,7 @@ impl<F: Files> Rest<'_, F> {
 enum Source<F: Files> {
     Plain(Raw<F>),
     Gzip(Box<GzDecoder<Raw<F>>>),
+    Snappy(Box<SnappyDecoder<Raw<F>>>),
 }
 
 /// A file from its beginning on.

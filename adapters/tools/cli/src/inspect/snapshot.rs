@@ -132,7 +132,6 @@ fn look(file: &SnapshotFile) -> Result<Found, SnapshotError> {
     if let Err(
         error @ (SnapshotError::File(_)
         | SnapshotError::Header { .. }
-        | SnapshotError::Snappy { .. }
         | SnapshotError::Ended { offset: 0..=16, .. }),
     ) = sealed
     {
@@ -234,7 +233,10 @@ fn header(
     };
     page.object(&line)?;
     let label = label.map_or("a snapshot".to_owned(), |label| format!("the snapshot of {label}"));
-    let packed = if compression == "none" { "" } else { ", compressed with gzip" };
+    let packed = match compression {
+        "none" => String::new(),
+        with => format!(", compressed with {with}"),
+    };
     page.line(&format!("{label}, {bytes} bytes{packed}"))?;
     if let Some(state) = described(found) {
         page.line(&state)?;

@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use std::time::Instant;
+
 use crate::common::{Ensemble, Process, jars, until};
 use crate::peer::available;
 
@@ -203,6 +205,23 @@ impl Servers {
         self.seats[id - 1].kind = kind;
         self.launch(id);
         self.leader();
+    }
+
+    /// Ends all, killed or in order, and starts servers of this kind in their directories; waits until all serve. When
+    /// the first was started.
+    pub(crate) fn replace_all(&mut self, kind: Kind, killed: bool) -> Instant {
+        for seat in &mut self.seats {
+            if let Some(mut process) = seat.process.take().filter(|_| !killed) {
+                process.terminate();
+            }
+            seat.kind = kind;
+        }
+        let begun = Instant::now();
+        for id in self.ids() {
+            self.launch(id);
+        }
+        self.leader();
+        begun
     }
 
     /// Kills leaders, and starts them again, until the last participant leads: of equal histories that of the larger id

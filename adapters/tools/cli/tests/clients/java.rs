@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::common::{folder, jars};
 use crate::ensemble::Servers;
 use crate::peer::{Judge, available, beside, run};
 
@@ -17,8 +18,15 @@ const JARS: [&str; 3] = [
 const KILLS: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(90);
 
+/// ZooKeeper and Curator.
+fn class_path() -> Vec<String> {
+    folder().map_or_else(|| JARS.map(str::to_owned).to_vec(), |_| jars())
+}
+
 fn java_is_here() -> bool {
-    let files = [&JARS[..], &["/usr/bin/javac"]].concat();
+    let path = class_path();
+    let mut files: Vec<_> = path.iter().map(String::as_str).collect();
+    files.push("/usr/bin/javac");
     available(&files, "Debian: zookeeper, libcurator-recipes-java, default-jdk-headless")
 }
 
@@ -28,7 +36,7 @@ fn java(classes: Option<&Path>) -> Command {
     java.args(["-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]);
     java.arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=off").arg("-cp");
     let classes = classes.map(|dir| dir.display().to_string());
-    java.arg(classes.into_iter().chain(JARS.map(str::to_owned)).collect::<Vec<_>>().join(":"));
+    java.arg(classes.into_iter().chain(class_path()).collect::<Vec<_>>().join(":"));
     java
 }
 
@@ -39,7 +47,10 @@ fn recipes_of_curator_go_on_through_leaders_killed_and_lose_no_session_and_no_wr
     }
     let classes = tempfile::tempdir().unwrap();
     let mut compiler = Command::new("javac");
-    compiler.args(["-cp", &JARS.join(":"), "-d"]).arg(classes.path()).arg(beside("Judge.java"));
+    compiler
+        .args(["-cp", &class_path().join(":"), "-d"])
+        .arg(classes.path())
+        .arg(beside("Judge.java"));
     run(&mut compiler);
 
     let mut servers = Servers::start();

@@ -2,6 +2,7 @@
 
 mod death;
 mod digests;
+mod inherited;
 mod membership;
 mod operations;
 mod poison;

@@ -112,8 +112,18 @@ const NEEDED: [&str; 7] = [
     "snappy-java.jar",
 ];
 
-/// What a Java server's class path names.
+/// Where the jars of another version are than Debian's.
+pub fn folder() -> Option<PathBuf> {
+    std::env::var_os("QUORATE_ZOOKEEPER").map(PathBuf::from)
+}
+
+/// What a Java server's class path names: Debian's packages, or all that is in [`folder`].
 pub fn jars() -> Vec<String> {
+    if let Some(folder) = folder() {
+        let files = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder:?}: {error}"));
+        let path = |file: std::io::Result<fs::DirEntry>| file.unwrap().path().display().to_string();
+        return files.map(path).filter(|path| path.ends_with(".jar")).collect();
+    }
     NEEDED.iter().map(|jar| format!("{JARS}/{jar}")).collect()
 }
 
@@ -209,10 +219,11 @@ impl Ensemble {
     /// What the server says to a four-letter word; none if its port is not open.
     pub fn try_ask(&self, id: usize, word: &str) -> Option<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.client[id - 1])).ok()?;
-        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         stream.write_all(word.as_bytes()).unwrap();
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        // A Java server that has just opened its port may let the first one wait for ever.
+        stream.read_to_string(&mut answer).ok()?;
         Some(answer)
     }
 

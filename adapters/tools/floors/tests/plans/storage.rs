@@ -38,6 +38,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("snapshot::error", Floor(1)),
     ("snapshot::format", Floor(1)),
     ("snapshot::names", Floor(1)),
+    ("snapshot::snappy", Floor(1)),
     ("error", Floor(2)),
     ("files", Floor(1)),
     ("names", Floor(1)),

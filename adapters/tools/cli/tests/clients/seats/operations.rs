@@ -370,19 +370,19 @@ fn tree(client: &mut Client, path: &str, seen: &mut String) {
     }
 }
 
+/// What this server holds, with all that was done before.
+pub(super) fn held_by(servers: &Servers, id: usize) -> String {
+    let mut client = Client::open(servers.port(id), 10_000);
+    client.ask(&auth("super:test")).unwrap();
+    client.sync();
+    let mut seen = String::new();
+    tree(&mut client, "/", &mut seen);
+    seen
+}
+
 /// What all servers hold, which is the same.
 pub(super) fn the_tree(servers: &Servers) -> String {
-    let held: Vec<_> = servers
-        .ids()
-        .map(|id| {
-            let mut client = Client::open(servers.port(id), 10_000);
-            client.ask(&auth("super:test")).unwrap();
-            client.sync();
-            let mut seen = String::new();
-            tree(&mut client, "/", &mut seen);
-            seen
-        })
-        .collect();
+    let held: Vec<_> = servers.ids().map(|id| held_by(servers, id)).collect();
     for (id, seen) in servers.ids().zip(&held) {
         for (seen, first) in seen.lines().zip(held[0].lines()) {
             assert_eq!(seen, first, "servers {id} and 1 differ");
