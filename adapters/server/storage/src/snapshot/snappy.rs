@@ -97,17 +97,17 @@ impl<R: Read> Read for SnappyDecoder<R> {
 
 /// Fills the buffer. False if the source has ended before its first byte.
 fn first_exactly(source: &mut impl Read, buffer: &mut [u8; 4]) -> io::Result<bool> {
-    let [first, rest @ ..] = buffer;
-    let mut ended = true;
     // `read_exact` does not tell nothing from too little.
-    for byte in source.bytes().take(1) {
-        *first = byte?;
-        ended = false;
-    }
-    if ended {
+    let read = loop {
+        match source.read(&mut buffer[..1]) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => break read?,
+        }
+    };
+    if read == 0 {
         return Ok(false);
     }
-    source.read_exact(rest)?;
+    source.read_exact(&mut buffer[1..])?;
     Ok(true)
 }
 
