@@ -36,6 +36,7 @@ mod containers;
 mod digests;
 mod handshake;
 mod identities;
+mod latencies;
 mod log_limit;
 mod options;
 mod order;

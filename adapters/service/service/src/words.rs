@@ -73,9 +73,7 @@ impl Service {
             "wchp" => self.watches_by_path(),
             "dump" => self.dump(step),
             "crst" => {
-                for connection in self.clients.values_mut() {
-                    (connection.figures.received, connection.figures.sent) = (0, 0);
-                }
+                self.clients.values_mut().for_each(|connection| connection.figures.reset());
                 "Connection stats reset.\n".into()
             }
             "srst" => {
@@ -300,12 +298,18 @@ fn line_of(connection: &Connection, whole: bool, text: &mut String) {
     if let Some(session) = connection.session().filter(|_| whole) {
         let _ = write!(
             text,
-            ",sid=0x{session:x},lop={},est={},to={},lcxid=0x{:x},lzxid=0x{:x}",
+            ",sid=0x{session:x},lop={},est={},to={},lcxid=0x{:x},lzxid=0x{:x},lresp={},llat={},\
+             minlat={},avglat={},maxlat={}",
             op_name(figures.last_op),
             figures.established_ms,
             connection.timeout_ms,
             figures.last_xid,
-            figures.last_zxid
+            figures.last_zxid,
+            figures.last_response_ms,
+            figures.latencies.last,
+            figures.latencies.min(),
+            figures.latencies.average(),
+            figures.latencies.max
         );
     }
     text.push_str(")\n");
