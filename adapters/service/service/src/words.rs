@@ -199,7 +199,7 @@ impl Service {
                 }
             }
         } else {
-            let _ = writeln!(text, "Global Sessions({}):", tree.sessions().count());
+            let _ = writeln!(text, "Global Sessions({}):", tree.session_count());
             for (session, timeout) in tree.sessions() {
                 let _ = writeln!(text, "0x{session:x}\t{timeout}ms");
             }
@@ -224,7 +224,6 @@ impl Service {
     /// `mntr`, as far as the service knows.
     fn figures(&self, step: &Step<'_>) -> String {
         let (tree, counters) = (step.state.tree(), &self.counters);
-        let ephemerals: usize = tree.owners().map(|session| tree.ephemerals(session).count()).sum();
         let mut text = String::new();
         let mut line = |name: &str, value: &str| {
             let _ = writeln!(text, "zk_{name}\t{value}");
@@ -249,8 +248,8 @@ impl Service {
         ] {
             line(&format!("watch_count_{kind}"), &count.to_string());
         }
-        line("ephemerals_count", &ephemerals.to_string());
-        line("global_sessions", &tree.sessions().count().to_string());
+        line("ephemerals_count", &tree.ephemeral_count().to_string());
+        line("global_sessions", &tree.session_count().to_string());
         line("auth_failed_count", &counters.auth_failed.to_string());
         line("digest_mismatches_count", &self.digests.differed().to_string());
         line("clients_ahead", &counters.ahead.to_string());
