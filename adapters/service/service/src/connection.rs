@@ -22,6 +22,7 @@ use quorate_application::clients::SyncId;
 use quorate_core::message::{Identity, Request as Submitted};
 use quorate_core::time::Instant;
 
+use crate::latencies::Latencies;
 use crate::unwritten::Unwritten;
 use crate::wire::Request;
 
@@ -105,8 +106,18 @@ pub(crate) struct Figures {
     pub(crate) last_op: i32,
     pub(crate) last_xid: i32,
     pub(crate) last_zxid: i64,
+    pub(crate) latencies: Latencies,
+    /// When it was answered last, in milliseconds since some moment before this server started.
+    pub(crate) last_response_ms: u128,
     /// When it came, in milliseconds since 1970.
     pub(crate) established_ms: i64,
+}
+
+impl Figures {
+    /// Sets them back, but for when it came.
+    pub(crate) fn reset(&mut self) {
+        *self = Self { established_ms: self.established_ms, ..Self::default() };
+    }
 }
 
 impl Connection {

@@ -37,6 +37,7 @@ mod containers;
 mod digests;
 mod handshake;
 mod identities;
+mod latencies;
 mod log_limit;
 mod options;
 mod order;

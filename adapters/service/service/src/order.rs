@@ -113,6 +113,8 @@ impl Service {
             connection.reached = connection.reached.saturating_sub(1);
             let zxid = step.state.tree().last_zxid();
             connection.figures.last_zxid = zxid.0;
+            connection.figures.latencies.add(step.at.since(came));
+            connection.figures.last_response_ms = step.at.since(Instant::ORIGIN).as_millis();
             self.counters.answered(step.at.since(came));
             let bytes = match work {
                 Work::Read(request) => {

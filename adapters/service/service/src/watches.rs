@@ -26,6 +26,8 @@ pub(crate) struct Watches {
     by_client: BTreeMap<ClientId, BTreeSet<Arc<str>>>,
     /// How many paths these are, each once for each client.
     held: usize,
+    /// How often a client stands at a path, in both tables together.
+    places: usize,
 }
 
 /// How many watches there are of each kind; without a recursive one no ancestor is looked at.
@@ -119,10 +121,12 @@ impl Watches {
                 path
             }
         };
-        let new = put(&mut self.data, client, &path, data);
+        let (new, first) = put(&mut self.data, client, &path, data);
         self.counts.data(new, usize::saturating_add);
-        let new = put(&mut self.child, client, &path, child);
+        self.places += usize::from(first);
+        let (new, first) = put(&mut self.child, client, &path, child);
         self.counts.children(new, usize::saturating_add);
+        self.places += usize::from(first);
     }
 
     /// How many more paths a client may watch, if it may watch so many and all together so many.
@@ -164,10 +168,12 @@ impl Watches {
     }
 
     fn take(&mut self, client: ClientId, path: &str, data: u8, child: u8) {
-        let removed = take(&mut self.data, client, path, data);
+        let (removed, last) = take(&mut self.data, client, path, data);
         self.counts.data(removed, usize::saturating_sub);
-        let removed = take(&mut self.child, client, path, child);
+        self.places -= usize::from(last);
+        let (removed, last) = take(&mut self.child, client, path, child);
         self.counts.children(removed, usize::saturating_sub);
+        self.places -= usize::from(last);
     }
 
     /// A node was created, deleted or set: those that hear of it.
@@ -176,6 +182,7 @@ impl Watches {
             hear.extend(clients.keys());
             let (fired, standard) = expire(clients);
             self.counts.data -= fired;
+            self.places -= standard.len();
             if clients.is_empty() {
                 self.data.remove(path);
             }
@@ -209,6 +216,7 @@ impl Watches {
         hear.extend(clients.keys());
         let (fired, standard) = expire(clients);
         self.counts.children -= fired;
+        self.places -= standard.len();
         if clients.is_empty() {
             self.child.remove(path);
         }
@@ -229,9 +237,8 @@ impl Watches {
     }
 
     /// How many watches there are, of both tables.
-    pub(crate) fn len(&self) -> usize {
-        let of = |table: &Table| table.values().map(BTreeMap::len).sum::<usize>();
-        of(&self.data) + of(&self.child)
+    pub(crate) const fn len(&self) -> usize {
+        self.places
     }
 
     /// How many there are of each kind.
@@ -259,33 +266,34 @@ impl Watches {
     }
 }
 
-/// Adds modes of a client to a path; which of them are new.
-fn put(table: &mut Table, client: ClientId, path: &Arc<str>, modes: u8) -> u8 {
+/// Adds modes of a client to a path; which of them are new, and whether it had none there.
+fn put(table: &mut Table, client: ClientId, path: &Arc<str>, modes: u8) -> (u8, bool) {
     if modes == 0 {
-        return 0;
+        return (0, false);
     }
     let held = match table.get_mut(path) {
         Some(clients) => clients.entry(client).or_default(),
         None => table.entry(Arc::clone(path)).or_default().entry(client).or_default(),
     };
-    let new = modes & !*held;
+    let (new, first) = (modes & !*held, *held == 0);
     *held |= modes;
-    new
+    (new, first)
 }
 
-/// Takes modes of a client away from a path; which of them it had.
-fn take(table: &mut Table, client: ClientId, path: &str, modes: u8) -> u8 {
-    let Some(clients) = table.get_mut(path) else { return 0 };
-    let Some(held) = clients.get_mut(&client) else { return 0 };
+/// Takes modes of a client away from a path; which of them it had, and whether it has none left there.
+fn take(table: &mut Table, client: ClientId, path: &str, modes: u8) -> (u8, bool) {
+    let Some(clients) = table.get_mut(path) else { return (0, false) };
+    let Some(held) = clients.get_mut(&client) else { return (0, false) };
     let taken = *held & modes;
     *held &= !modes;
-    if *held == 0 {
+    let last = *held == 0;
+    if last {
         clients.remove(&client);
         if clients.is_empty() {
             table.remove(path);
         }
     }
-    taken
+    (taken, last)
 }
 
 /// Standard watches have fired: how many, and those that have no other left.
@@ -374,5 +382,33 @@ mod tests {
             assert!(watches.remove(ONE, "/a", WatchKind::Any) && watches.is_empty());
         }
         assert_eq!(vec![None; 2], [WatchKind::of(0), WatchKind::of(6)]);
+    }
+
+    /// What is kept beside the tables is what a walk over them would count.
+    #[test]
+    fn what_is_counted_is_what_there_is() {
+        let mut watches = Watches::default();
+        let kinds = [Watch::Data, Watch::Children, Watch::Persistent, Watch::Recursive];
+        let paths = ["/", "/a", "/a/b", "/c"];
+        let mut seed = 7_usize;
+        for step in 0..20_000 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+            let (a, b, c) = (seed >> 33, seed >> 40, seed >> 50);
+            let (client, path) = (ClientId(a as u64 % 3), paths[b % 4]);
+            match c % 8 {
+                0..=3 => watches.add(client, path, kinds[c % 4]),
+                4 => drop(node(&mut watches, path)),
+                5 => drop(children(&mut watches, path)),
+                6 => {
+                    let kind = WatchKind::of(1 + i32::try_from(b % 5).unwrap()).unwrap();
+                    watches.remove(client, path, kind);
+                }
+                _ => watches.drop_client(client),
+            }
+            let of = |table: &Table| table.values().map(BTreeMap::len).sum::<usize>();
+            assert_eq!(watches.len(), of(&watches.data) + of(&watches.child), "step {step}");
+            let held: usize = watches.by_client.values().map(BTreeSet::len).sum();
+            assert_eq!(watches.held, held, "step {step}");
+        }
     }
 }

@@ -73,9 +73,7 @@ impl Service {
             "wchp" => self.watches_by_path(),
             "dump" => self.dump(step),
             "crst" => {
-                for connection in self.clients.values_mut() {
-                    (connection.figures.received, connection.figures.sent) = (0, 0);
-                }
+                self.clients.values_mut().for_each(|connection| connection.figures.reset());
                 "Connection stats reset.\n".into()
             }
             "srst" => {
@@ -201,7 +199,7 @@ impl Service {
                 }
             }
         } else {
-            let _ = writeln!(text, "Global Sessions({}):", tree.sessions().count());
+            let _ = writeln!(text, "Global Sessions({}):", tree.session_count());
             for (session, timeout) in tree.sessions() {
                 let _ = writeln!(text, "0x{session:x}\t{timeout}ms");
             }
@@ -226,7 +224,6 @@ impl Service {
     /// `mntr`, as far as the service knows.
     fn figures(&self, step: &Step<'_>) -> String {
         let (tree, counters) = (step.state.tree(), &self.counters);
-        let ephemerals: usize = tree.owners().map(|session| tree.ephemerals(session).count()).sum();
         let mut text = String::new();
         let mut line = |name: &str, value: &str| {
             let _ = writeln!(text, "zk_{name}\t{value}");
@@ -251,8 +248,8 @@ impl Service {
         ] {
             line(&format!("watch_count_{kind}"), &count.to_string());
         }
-        line("ephemerals_count", &ephemerals.to_string());
-        line("global_sessions", &tree.sessions().count().to_string());
+        line("ephemerals_count", &tree.ephemeral_count().to_string());
+        line("global_sessions", &tree.session_count().to_string());
         line("auth_failed_count", &counters.auth_failed.to_string());
         line("digest_mismatches_count", &self.digests.differed().to_string());
         line("clients_ahead", &counters.ahead.to_string());
@@ -300,12 +297,18 @@ fn line_of(connection: &Connection, whole: bool, text: &mut String) {
     if let Some(session) = connection.session().filter(|_| whole) {
         let _ = write!(
             text,
-            ",sid=0x{session:x},lop={},est={},to={},lcxid=0x{:x},lzxid=0x{:x}",
+            ",sid=0x{session:x},lop={},est={},to={},lcxid=0x{:x},lzxid=0x{:x},lresp={},llat={},\
+             minlat={},avglat={},maxlat={}",
             op_name(figures.last_op),
             figures.established_ms,
             connection.timeout_ms,
             figures.last_xid,
-            figures.last_zxid
+            figures.last_zxid,
+            figures.last_response_ms,
+            figures.latencies.last,
+            figures.latencies.min(),
+            figures.latencies.average(),
+            figures.latencies.max
         );
     }
     text.push_str(")\n");

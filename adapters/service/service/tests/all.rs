@@ -25,6 +25,7 @@ mod support;
 mod throttles;
 mod watches;
 mod wire;
+mod words;
 
 #[test]
 fn every_file_of_tests_is_here() {

@@ -198,6 +198,7 @@ impl Tree {
         }
         // Normally there is nothing left, unless the leader did not say what there was.
         let rest: BTreeSet<_> = self.ephemerals.remove(&when.session).unwrap_or_default();
+        self.ephemeral_count -= rest.len();
         for path in rest {
             deleted.extend(self.delete(when.zxid, &path));
         }

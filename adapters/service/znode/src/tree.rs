@@ -37,6 +37,8 @@ pub struct Tree {
     /// How many nodes there are.
     pub(crate) len: usize,
     pub(crate) ephemerals: BTreeMap<i64, BTreeSet<Arc<str>>>,
+    /// How many nodes these are.
+    pub(crate) ephemeral_count: usize,
     pub(crate) containers: BTreeSet<Arc<str>>,
     pub(crate) ttls: BTreeSet<Arc<str>>,
     /// The paths that are under quota.
@@ -69,6 +71,7 @@ impl Tree {
             last_zxid: Zxid::ZERO,
             len: 1,
             ephemerals: BTreeMap::new(),
+            ephemeral_count: 0,
             containers: BTreeSet::new(),
             ttls: BTreeSet::new(),
             quotas: BTreeSet::new(),
@@ -173,6 +176,16 @@ impl Tree {
         self.ephemerals.get(&session).into_iter().flatten().map(|path| &**path)
     }
 
+    /// How many ephemeral nodes there are, of all sessions.
+    pub const fn ephemeral_count(&self) -> usize {
+        self.ephemeral_count
+    }
+
+    /// How many sessions are open.
+    pub const fn session_count(&self) -> usize {
+        self.sessions.len()
+    }
+
     /// The sessions that have ephemeral nodes. One that is not among [`sessions`](Self::sessions) died
     /// with a leader that could not say so; a new leader closes it.
     pub fn owners(&self) -> impl Iterator<Item = i64> {
@@ -208,7 +221,8 @@ impl Tree {
             Owner::Container => drop(self.containers.insert(path.into())),
             Owner::Ttl(_) => drop(self.ttls.insert(path.into())),
             Owner::Session(session) => {
-                self.ephemerals.entry(session).or_default().insert(path.into());
+                let new = self.ephemerals.entry(session).or_default().insert(path.into());
+                self.ephemeral_count += usize::from(new);
             }
         }
     }
@@ -220,7 +234,7 @@ impl Tree {
             Owner::Ttl(_) => drop(self.ttls.remove(path)),
             Owner::Session(session) => {
                 let Some(paths) = self.ephemerals.get_mut(&session) else { return };
-                paths.remove(path);
+                self.ephemeral_count -= usize::from(paths.remove(path));
                 if paths.is_empty() {
                     self.ephemerals.remove(&session);
                 }

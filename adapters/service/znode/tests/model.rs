@@ -305,6 +305,8 @@ fn check(tree: &Tree) {
     assert!(tree.containers().eq(sorted(containers)));
     assert!(tree.ttls().eq(sorted(ttls)));
     assert!(tree.owners().eq(owned.keys().copied()));
+    assert_eq!(tree.ephemeral_count(), owned.values().map(|paths| paths.len()).sum::<usize>());
+    assert_eq!(tree.session_count(), tree.sessions().count());
     for (session, paths) in owned {
         assert!(tree.ephemerals(session).eq(sorted(paths)));
     }

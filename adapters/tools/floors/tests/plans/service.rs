@@ -23,6 +23,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("zookeeper", Floor(2)),
     ("containers", Floor(2)),
     ("digests", Floor(1)),
+    ("latencies", Floor(1)),
     ("log_limit", Floor(1)),
     ("options", Floor(1)),
     ("pauses", Floor(1)),
