@@ -17,6 +17,22 @@ use crate::load::NODE;
 pub(crate) enum Kind {
     Quorate,
     Java,
+    /// The first is ours, and another leads.
+    UnderJava,
+    /// The last is ours, and leads.
+    OverJava,
+}
+
+impl Kind {
+    /// Whether a server is ours; they are counted from 0.
+    const fn is_ours(self, index: usize) -> bool {
+        match self {
+            Self::Quorate => true,
+            Self::Java => false,
+            Self::UnderJava => index == 0,
+            Self::OverJava => index == 2,
+        }
+    }
 }
 
 /// Three servers.
@@ -77,13 +93,13 @@ impl Ensemble {
     }
 
     fn spawn(&self, index: usize) -> Outcome<Child> {
-        let mut command = match self.kind {
-            Kind::Quorate => on_core(SERVERS, &quorate().display().to_string()),
-            Kind::Java => java(),
-        };
-        if self.kind == Kind::Quorate {
+        let mut command = if self.kind.is_ours(index) {
+            let mut command = on_core(SERVERS, &quorate().display().to_string());
             command.arg("serve");
-        }
+            command
+        } else {
+            java()
+        };
         let file = self.dir.path().join(format!("{}.cfg", index + 1));
         Ok(command.arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?)
     }
@@ -99,18 +115,24 @@ impl Ensemble {
         Ok(())
     }
 
-    /// Kills the leader; its index.
-    pub(crate) fn kill_leader(&mut self) -> Outcome<usize> {
-        for (index, port) in self.ports.iter().enumerate() {
-            let told = ask(*port, "srvr").unwrap_or_default();
-            if told.contains("Mode: leader") {
-                let server = &mut self.servers[index];
-                server.kill()?;
-                server.wait()?;
-                return Ok(index);
-            }
-        }
-        Err("nobody leads".into())
+    /// Kills the leader.
+    pub(crate) fn kill_leader(&mut self) -> Outcome<()> {
+        let leader = self.leader()?;
+        let server = &mut self.servers[leader];
+        server.kill()?;
+        server.wait()?;
+        Ok(())
+    }
+
+    /// The index of the leader.
+    fn leader(&self) -> Outcome<usize> {
+        let leads = |port: &u16| ask(*port, "srvr").is_ok_and(|told| told.contains("Mode: leader"));
+        self.ports.iter().position(leads).ok_or_else(|| "nobody leads".into())
+    }
+
+    /// Whether a server of ours leads.
+    pub(crate) fn is_led_by_ours(&self) -> Outcome<bool> {
+        Ok(self.kind.is_ours(self.leader()?))
     }
 
     /// The processor time of all servers so far.
@@ -129,7 +151,7 @@ impl Ensemble {
     /// What a server holds in memory, in KiB; Java's when it has collected its garbage.
     pub(crate) fn resident(&self, index: usize) -> Outcome<u64> {
         let id = self.servers[index].id();
-        if self.kind == Kind::Java {
+        if !self.kind.is_ours(index) {
             for _ in 0..2 {
                 Command::new("jcmd").args([&id.to_string(), "GC.run"]).output()?;
             }

@@ -93,6 +93,18 @@ impl Load {
     }
 }
 
+impl Ran {
+    /// How many writes a second.
+    pub(crate) fn writes_a_second(&self) -> f64 {
+        self.writes.len() as f64 / self.took.as_secs_f64()
+    }
+
+    /// How long the one in the middle took, in microseconds.
+    pub(crate) fn write_p50(&self) -> f64 {
+        self.writes.get(self.writes.len() / 2).copied().map_or(0.0, f64::from)
+    }
+}
+
 impl fmt::Display for Ran {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.reads.len() + self.writes.len();

@@ -8,6 +8,7 @@
 //!     --only TEXT      the loads with this in their names
 //!     --failover 50    instead: the leader is killed so often, and a client's write waits for the next one
 //!     --memory         instead: what an idle server takes, and 100,000 nodes
+//!     --mixed 15       instead: writes to Java's servers, and to those with one of ours among them, in turn, so often
 //! ```
 //!
 //! The servers have one core, the load the other one. What a server costs is its processor time, from `/proc`, for each
@@ -19,6 +20,7 @@ mod ensemble;
 mod failover;
 mod load;
 mod memory;
+mod mixed;
 
 use std::error::Error;
 use std::time::Duration;
@@ -44,6 +46,9 @@ fn main() -> Outcome<()> {
     ensemble::pin();
     let kinds: &[Kind] =
         if said("--java") { &[Kind::Java, Kind::Quorate, Kind::Java] } else { &[Kind::Quorate] };
+    if let Some(rounds) = value("--mixed") {
+        return mixed::measure(rounds.parse()?, seconds);
+    }
     let only = value("--only").unwrap_or_default();
     let loads: Vec<_> = LOADS.into_iter().filter(|load| load.name.contains(&only)).collect();
     for kind in kinds {
