@@ -1,7 +1,5 @@
 //! The death of a Java leader in the middle of what clients of our servers have asked for.
 
-use std::process::Command;
-
 use quorate_service::wire::{ConnectRequest, Request};
 use quorate_tokio::core::zxid::Zxid;
 
@@ -65,12 +63,6 @@ fn knocking(port: u16, ticket: &Ticket, seen: Zxid) -> std::net::TcpStream {
     stream
 }
 
-/// SIGSTOP: what comes to it is read by nobody.
-fn freeze(servers: &Servers, id: usize) {
-    let pid = servers.pid(id).to_string();
-    assert!(Command::new("kill").args(["-STOP", &pid]).status().unwrap().success());
-}
-
 /// One round: everything is under way, and the leader is killed. Half of the rounds it had not even read it.
 fn one_death(servers: &mut Servers, round: usize) {
     let leader = servers.last_leads();
@@ -90,7 +82,7 @@ fn one_death(servers: &mut Servers, round: usize) {
         })
         .collect();
     if round % 2 == 0 {
-        freeze(servers, leader);
+        servers.freeze(leader);
     }
     for Underway { client, request, .. } in &mut underway {
         client.send(request);
