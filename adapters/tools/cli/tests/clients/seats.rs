@@ -8,6 +8,7 @@ mod pauses;
 mod poison;
 mod sessions;
 mod storm;
+mod tree;
 
 use crate::ensemble::{Kind, OBSERVER, PARTICIPANT, Servers, java_is_here};
 use digests::digests_agree;

@@ -8,7 +8,7 @@ use quorate_service::wire::{Request, op};
 use quorate_znode::acl::Acl;
 
 use super::digests::{differed, digests_agree, digests_are_equal};
-use super::operations::the_tree;
+use super::tree::the_tree;
 use super::{JAVA_LEADS, QUORATE_LEADS, Random};
 use crate::ensemble::{Kind, PARTICIPANT, Servers, java_is_here};
 use crate::raw::{Client, create, delete, plain, set};

@@ -6,10 +6,9 @@ use std::thread;
 use quorate_service::wire::{Request, Response};
 
 use super::Random;
-use super::digests::digests_agree;
-use super::operations::the_tree;
+use super::tree::the_tree;
 use crate::ensemble::{Kind, PARTICIPANT, Servers, java_is_here};
-use crate::raw::{Client, Connected, ephemeral, exists, get, plain};
+use crate::raw::{Client, Connected, ephemeral, exists, get, plain, set};
 
 const LONG: i32 = 20_000;
 const CLIENTS: usize = 6;
@@ -50,7 +49,8 @@ impl Counter {
                 }
                 Connected::Refused => panic!("{}: its session has ended", self.node),
             }
-            if self.client.try_ask(&Request::Sync { path: None }).is_none() {
+            // Behind this write is what was under way; behind a sync at a Java leader it need not be.
+            if self.client.try_ask(&set(&self.own, "again")).is_none() {
                 continue;
             }
             let Some(Ok(Response::Data { stat, .. })) = self.client.try_ask(&get(&self.node))
@@ -103,6 +103,10 @@ fn clients_of_a_mixed_ensemble_lose_no_session_and_no_write_while_servers_are_ki
     if random.below(2) == 0 {
         seats[random.below(3)] = (Kind::Java, PARTICIPANT);
     }
+    let kinds = std::env::var("QUORATE_KINDS").unwrap_or_default();
+    for ((kind, _), letter) in seats.iter_mut().zip(kinds.chars()) {
+        *kind = if letter == 'j' { Kind::Java } else { Kind::Quorate };
+    }
     let mut servers = Servers::mixed(&seats);
     let ports: Vec<_> = servers.ids().map(|id| servers.port(id)).collect();
     let stop = AtomicBool::new(false);
@@ -137,6 +141,7 @@ fn clients_of_a_mixed_ensemble_lose_no_session_and_no_write_while_servers_are_ki
         }
         outcome.unwrap();
     });
-    digests_agree(&servers);
+    // Not the digests: those of servers of ZooKeeper 3.8.0 drift from their trees where leaders are killed under load, also
+    // where there are no others (QUORATE_KINDS=jjj).
     the_tree(&servers);
 }
