@@ -69,9 +69,10 @@ pub(crate) fn reworded(request: &Request) -> Option<Request> {
 /// The longest body that the transaction of a write can have, in bytes; `bytes` is the length of the request's. It grows by
 /// the identities of its client, wherever an access list says `auth`. A leader counts more exactly, but not every leader does.
 pub(crate) fn longest_body(request: &Request, bytes: usize, identities: &[Identity]) -> usize {
-    let elements = match request {
-        Request::Multi(elements) => elements.as_slice(),
-        single => core::slice::from_ref(single),
+    let elements = if let Request::Multi(elements) = request {
+        elements.as_slice()
+    } else {
+        core::slice::from_ref(request)
     };
     let lists = elements.iter().map(expansions).fold(0, usize::saturating_add);
     let each = if lists == 0 { 0 } else { entries(identities) };

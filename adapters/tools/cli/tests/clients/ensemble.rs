@@ -2,6 +2,7 @@
 //! by the other kind in the same directory.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use std::time::Instant;
 
@@ -175,9 +176,19 @@ impl Servers {
         drop(self.seats[id - 1].process.take());
     }
 
-    /// The process of one that runs.
-    pub(crate) fn pid(&self, id: usize) -> u32 {
-        self.seats[id - 1].process.as_ref().unwrap().child.id()
+    /// SIGSTOP: what comes to it is read by nobody.
+    pub(crate) fn freeze(&self, id: usize) {
+        self.signal(id, "-STOP");
+    }
+
+    /// SIGCONT, behind [`Servers::freeze`].
+    pub(crate) fn thaw(&self, id: usize) {
+        self.signal(id, "-CONT");
+    }
+
+    fn signal(&self, id: usize, signal: &str) {
+        let pid = self.seats[id - 1].process.as_ref().unwrap().child.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
     }
 
     /// Starts one that does not run.

@@ -50,7 +50,9 @@ impl Client {
         let nobody = Ticket { session: 0, password: vec![0; 16].into(), timeout_ms };
         match Self::connect(port, &nobody, Zxid::ZERO) {
             Connected::Yes(client) => client,
-            other => panic!("no session at {port}: {other:?}"),
+            other @ (Connected::Refused | Connected::Closed) => {
+                panic!("no session at {port}: {other:?}")
+            }
         }
     }
 
@@ -58,7 +60,9 @@ impl Client {
     pub(crate) fn moved(&self, port: u16) -> Self {
         match Self::settled(port, &self.ticket, self.seen) {
             Connected::Yes(client) => client,
-            other => panic!("session {:x} at {port}: {other:?}", self.ticket.session),
+            other @ (Connected::Refused | Connected::Closed) => {
+                panic!("session {:x} at {port}: {other:?}", self.ticket.session)
+            }
         }
     }
 
@@ -66,7 +70,7 @@ impl Client {
     pub(crate) fn settled(port: u16, ticket: &Ticket, seen: Zxid) -> Connected {
         until("a server that has caught up", || match Self::connect(port, ticket, seen) {
             Connected::Closed => None,
-            other => Some(other),
+            other @ (Connected::Yes(_) | Connected::Refused) => Some(other),
         })
     }
 

@@ -5,8 +5,11 @@ mod digests;
 mod inherited;
 mod membership;
 mod operations;
+mod pauses;
 mod poison;
 mod sessions;
+mod storm;
+mod tree;
 
 use crate::ensemble::{Kind, OBSERVER, PARTICIPANT, Servers, java_is_here};
 use digests::digests_agree;
@@ -17,6 +20,17 @@ const JAVA_LEADS: [(Kind, &str); 3] =
 /// And the other way round.
 const QUORATE_LEADS: [(Kind, &str); 3] =
     [(Kind::Java, PARTICIPANT), (Kind::Quorate, PARTICIPANT), (Kind::Java, OBSERVER)];
+
+/// Numbers that look random, and are the same each time.
+struct Random(u64);
+
+impl Random {
+    const fn below(&mut self, limit: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % limit
+    }
+}
 
 #[test]
 fn a_directory_goes_from_one_kind_to_the_other_and_back_and_either_kind_leads() {

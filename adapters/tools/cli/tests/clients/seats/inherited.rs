@@ -11,7 +11,7 @@ use quorate_tokio::core::zxid::Zxid;
 use quorate_znode::acl::Acl;
 
 use super::digests::digests_agree;
-use super::operations::held_by;
+use super::tree::held_by;
 use crate::common::until;
 use crate::ensemble::{Kind, PARTICIPANT, Servers, java_is_here};
 use crate::raw::{

@@ -3,7 +3,7 @@
 use quorate_service::wire::{Request, Response};
 
 use super::digests::digests_agree;
-use super::operations::the_tree;
+use super::tree::the_tree;
 use super::{JAVA_LEADS, QUORATE_LEADS};
 use crate::common::until;
 use crate::ensemble::{Kind, OBSERVER, PARTICIPANT, Servers, java_is_here};

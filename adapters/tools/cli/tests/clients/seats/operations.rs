@@ -8,6 +8,7 @@ use quorate_tokio::core::zxid::Zxid;
 use quorate_znode::acl::Acl;
 
 use super::digests::digests_agree;
+use super::tree::{sorted, the_tree};
 use super::{JAVA_LEADS, QUORATE_LEADS};
 use crate::common::until;
 use crate::ensemble::{Kind, Servers, java_is_here};
@@ -107,12 +108,6 @@ impl Script {
             MultiResult::Deleted | MultiResult::Checked => format!("{result:?}"),
         }
     }
-}
-
-fn sorted(names: &[String]) -> Vec<&String> {
-    let mut names: Vec<_> = names.iter().collect();
-    names.sort_unstable();
-    names
 }
 
 fn list(scheme: &str, id: &str) -> Acl {
@@ -313,7 +308,7 @@ fn watches(script: &mut Script, other: &mut Client) {
     script.ask("recursive", &Request::AddWatch { path: path.clone(), mode: 1 });
     hears(script, &set(&script.at("/watched/below"), "4"));
     hears(script, &delete(&script.at("/watched/below")));
-    script.ask("remove", &Request::RemoveWatches { path: path.clone(), kind: 3 });
+    script.ask("remove", &Request::RemoveWatches { path, kind: 3 });
     for op in [op::SET_WATCHES, op::SET_WATCHES2] {
         let one = |name: &str| vec![Some(script.at(name))];
         let (data, child) = (one("/watched"), one("/watched"));
@@ -351,45 +346,6 @@ fn what_goes_by_itself(script: &mut Script) {
         let request = exists(&script.at(name));
         until("what goes by itself", || (script.client.ask(&request) == Err(-101)).then_some(()));
     }
-}
-
-/// All of a server's tree below a node, as an administrator sees it.
-fn tree(client: &mut Client, path: &str, seen: &mut String) {
-    let Ok(Response::Data { data, mut stat }) = client.ask(&get(path)) else { panic!("{path}") };
-    if path == "/zookeeper/config" {
-        // Until it is changed it is of the time when a server was started.
-        stat.mtime = 0;
-    }
-    let acl = client.ask(&Request::GetAcl { path: path.to_owned() });
-    let Ok(Response::Acl { acl, .. }) = acl else { panic!("{path}: {acl:?}") };
-    writeln!(seen, "{path} {data:?} {stat:?} {acl:?}").unwrap();
-    let names = Request::GetChildren { path: path.to_owned(), watch: false };
-    let Ok(Response::Children(names)) = client.ask(&names) else { panic!("{path}") };
-    for name in sorted(&names) {
-        tree(client, &format!("{}/{name}", path.trim_end_matches('/')), seen);
-    }
-}
-
-/// What this server holds, with all that was done before.
-pub(super) fn held_by(servers: &Servers, id: usize) -> String {
-    let mut client = Client::open(servers.port(id), 10_000);
-    client.ask(&auth("super:test")).unwrap();
-    client.sync();
-    let mut seen = String::new();
-    tree(&mut client, "/", &mut seen);
-    seen
-}
-
-/// What all servers hold, which is the same.
-pub(super) fn the_tree(servers: &Servers) -> String {
-    let held: Vec<_> = servers.ids().map(|id| held_by(servers, id)).collect();
-    for (id, seen) in servers.ids().zip(&held) {
-        for (seen, first) in seen.lines().zip(held[0].lines()) {
-            assert_eq!(seen, first, "servers {id} and 1 differ");
-        }
-        assert_eq!(seen.lines().count(), held[0].lines().count());
-    }
-    held[0].clone()
 }
 
 fn reconfigure(script: &mut Script, line: &str) {

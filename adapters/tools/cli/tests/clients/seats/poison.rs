@@ -8,8 +8,8 @@ use quorate_service::wire::{Request, op};
 use quorate_znode::acl::Acl;
 
 use super::digests::{differed, digests_agree, digests_are_equal};
-use super::operations::the_tree;
-use super::{JAVA_LEADS, QUORATE_LEADS};
+use super::tree::the_tree;
+use super::{JAVA_LEADS, QUORATE_LEADS, Random};
 use crate::ensemble::{Kind, PARTICIPANT, Servers, java_is_here};
 use crate::raw::{Client, create, delete, plain, set};
 
@@ -155,17 +155,6 @@ fn poison_through_java_servers_is_refused_by_quorates_leader_and_their_queues_mo
 #[test]
 fn poison_through_quorates_servers_never_comes_to_a_java_leader() {
     every_poison_through_every_server(&JAVA_LEADS, REFUSED);
-}
-
-/// Numbers that look random, and are the same each time.
-struct Random(u64);
-
-impl Random {
-    const fn below(&mut self, limit: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % limit
-    }
 }
 
 /// A request that could be, with some bytes changed or cut off.
