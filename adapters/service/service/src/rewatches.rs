@@ -93,7 +93,8 @@ fn plan(tree: &Tree, request: Request, planned: &mut Vec<Again>) -> Option<()> {
     };
     for path in data {
         let path = path?;
-        planned.push(match tree.get(&path).map(|node| node.stat().mzxid > relative_zxid) {
+        let changed = tree.get(&path).map(|node| node.stat().mzxid > relative_zxid);
+        planned.push(match changed {
             None => Again::Tell(DELETED, path),
             Some(true) => Again::Tell(DATA_CHANGED, path),
             Some(false) => Again::Watch(Watch::Data, path),

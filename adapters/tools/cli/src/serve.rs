@@ -132,7 +132,6 @@ fn options(cfg: &ZooCfg, beneath: Arc<four_letter::Responder>) -> Options {
         words,
         container_interval: clients.container_interval,
         beneath: Some(beneath),
-        ..Options::default()
     }
 }
 
