@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use tempfile::TempDir;
+
 use crate::ensemble::Servers;
 use crate::peer::{Judge, available, beside, run};
 
@@ -17,7 +19,8 @@ const JARS: [&str; 3] = [
 const KILLS: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(90);
 
-fn java_is_here() -> bool {
+/// Whether it is. Says so if not, and fails if it must be.
+pub(crate) fn curator_is_here() -> bool {
     let files = [&JARS[..], &["/usr/bin/javac"]].concat();
     available(&files, "Debian: zookeeper, libcurator-recipes-java, default-jdk-headless")
 }
@@ -34,30 +37,59 @@ fn java(classes: Option<&Path>) -> Command {
 
 #[test]
 fn recipes_of_curator_go_on_through_leaders_killed_and_lose_no_session_and_no_write() {
-    if !java_is_here() {
+    if !curator_is_here() {
         return;
     }
-    let classes = tempfile::tempdir().unwrap();
-    let mut compiler = Command::new("javac");
-    compiler.args(["-cp", &JARS.join(":"), "-d"]).arg(classes.path()).arg(beside("Judge.java"));
-    run(&mut compiler);
-
     let mut servers = Servers::start();
     let begun = Instant::now();
-    let mut judge = Judge::start(java(Some(classes.path())).arg("Judge").arg(servers.hosts()));
-    judge.says("ready", PATIENCE);
+    let mut curator = Curator::start(&servers.hosts());
     for round in 1..=KILLS {
-        judge.tell(&format!("arm {round}"));
-        judge.says(&format!("armed {round}"), PATIENCE);
+        curator.arm(round);
         let leader = servers.leader();
         servers.kill(leader);
-        judge.tell(&format!("hold {round}"));
-        judge.says(&format!("held {round}"), PATIENCE);
+        curator.hold(round);
         servers.restart(leader);
         println!("without server {leader}: all held after {:.1?}", begun.elapsed());
     }
-    judge.tell("end");
-    judge.says("done", PATIENCE);
+    curator.end();
+}
+
+/// Recipes of Curator that stand at servers, see `Judge.java`.
+#[derive(Debug)]
+pub(crate) struct Curator {
+    judge: Judge,
+    _classes: TempDir,
+}
+
+impl Curator {
+    /// Compiles it, starts it, and waits until all recipes stand. `hosts`: with commas.
+    pub(crate) fn start(hosts: &str) -> Self {
+        let classes = tempfile::tempdir().unwrap();
+        let mut compiler = Command::new("javac");
+        compiler.args(["-cp", &JARS.join(":"), "-d"]).arg(classes.path()).arg(beside("Judge.java"));
+        run(&mut compiler);
+        let judge = Judge::start(java(Some(classes.path())).arg("Judge").arg(hosts));
+        judge.says("ready", PATIENCE);
+        Self { judge, _classes: classes }
+    }
+
+    /// Sets a watch for this round.
+    pub(crate) fn arm(&mut self, round: usize) {
+        self.judge.tell(&format!("arm {round}"));
+        self.judge.says(&format!("armed {round}"), PATIENCE);
+    }
+
+    /// Sees that everything goes on, and that the watch has held.
+    pub(crate) fn hold(&mut self, round: usize) {
+        self.judge.tell(&format!("hold {round}"));
+        self.judge.says(&format!("held {round}"), PATIENCE);
+    }
+
+    /// Counts what was written, and ends.
+    pub(crate) fn end(mut self) {
+        self.judge.tell("end");
+        self.judge.says("done", PATIENCE);
+    }
 }
 
 /// The command line with one command, or with lines as one types them; what it prints.
@@ -74,7 +106,7 @@ fn zk_cli(host: &str, command: &[&str], typed: &str) -> String {
 
 #[test]
 fn each_command_of_zookeepers_command_line_says_what_it_says_at_java_servers() {
-    if !java_is_here() {
+    if !curator_is_here() {
         return;
     }
     let servers = Servers::start();
