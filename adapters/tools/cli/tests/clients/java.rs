@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use tempfile::TempDir;
+
 use crate::common::{folder, jars};
 use crate::ensemble::Servers;
 use crate::peer::{Judge, available, beside, run};
@@ -23,7 +25,8 @@ fn class_path() -> Vec<String> {
     folder().map_or_else(|| JARS.map(str::to_owned).to_vec(), |_| jars())
 }
 
-fn java_is_here() -> bool {
+/// Whether it is. Says so if not, and fails if it must be.
+pub(crate) fn curator_is_here() -> bool {
     let path = class_path();
     let mut files: Vec<_> = path.iter().map(String::as_str).collect();
     files.push("/usr/bin/javac");
@@ -42,33 +45,62 @@ fn java(classes: Option<&Path>) -> Command {
 
 #[test]
 fn recipes_of_curator_go_on_through_leaders_killed_and_lose_no_session_and_no_write() {
-    if !java_is_here() {
+    if !curator_is_here() {
         return;
     }
-    let classes = tempfile::tempdir().unwrap();
-    let mut compiler = Command::new("javac");
-    compiler
-        .args(["-cp", &class_path().join(":"), "-d"])
-        .arg(classes.path())
-        .arg(beside("Judge.java"));
-    run(&mut compiler);
-
     let mut servers = Servers::start();
     let begun = Instant::now();
-    let mut judge = Judge::start(java(Some(classes.path())).arg("Judge").arg(servers.hosts()));
-    judge.says("ready", PATIENCE);
+    let mut curator = Curator::start(&servers.hosts());
     for round in 1..=KILLS {
-        judge.tell(&format!("arm {round}"));
-        judge.says(&format!("armed {round}"), PATIENCE);
+        curator.arm(round);
         let leader = servers.leader();
         servers.kill(leader);
-        judge.tell(&format!("hold {round}"));
-        judge.says(&format!("held {round}"), PATIENCE);
+        curator.hold(round);
         servers.restart(leader);
         println!("without server {leader}: all held after {:.1?}", begun.elapsed());
     }
-    judge.tell("end");
-    judge.says("done", PATIENCE);
+    curator.end();
+}
+
+/// Recipes of Curator that stand at servers, see `Judge.java`.
+#[derive(Debug)]
+pub(crate) struct Curator {
+    judge: Judge,
+    _classes: TempDir,
+}
+
+impl Curator {
+    /// Compiles it, starts it, and waits until all recipes stand. `hosts`: with commas.
+    pub(crate) fn start(hosts: &str) -> Self {
+        let classes = tempfile::tempdir().unwrap();
+        let mut compiler = Command::new("javac");
+        compiler
+            .args(["-cp", &class_path().join(":"), "-d"])
+            .arg(classes.path())
+            .arg(beside("Judge.java"));
+        run(&mut compiler);
+        let judge = Judge::start(java(Some(classes.path())).arg("Judge").arg(hosts));
+        judge.says("ready", PATIENCE);
+        Self { judge, _classes: classes }
+    }
+
+    /// Sets a watch for this round.
+    pub(crate) fn arm(&mut self, round: usize) {
+        self.judge.tell(&format!("arm {round}"));
+        self.judge.says(&format!("armed {round}"), PATIENCE);
+    }
+
+    /// Sees that everything goes on, and that the watch has held.
+    pub(crate) fn hold(&mut self, round: usize) {
+        self.judge.tell(&format!("hold {round}"));
+        self.judge.says(&format!("held {round}"), PATIENCE);
+    }
+
+    /// Counts what was written, and ends.
+    pub(crate) fn end(mut self) {
+        self.judge.tell("end");
+        self.judge.says("done", PATIENCE);
+    }
 }
 
 /// The command line with one command, or with lines as one types them; what it prints.
@@ -85,7 +117,7 @@ fn zk_cli(host: &str, command: &[&str], typed: &str) -> String {
 
 #[test]
 fn each_command_of_zookeepers_command_line_says_what_it_says_at_java_servers() {
-    if !java_is_here() {
+    if !curator_is_here() {
         return;
     }
     let servers = Servers::start();

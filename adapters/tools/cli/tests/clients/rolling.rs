@@ -16,99 +16,127 @@ use self::load::{Load, Size, Watch};
 use self::session::Session;
 use crate::common::until;
 use crate::ensemble::{Kind, PARTICIPANT, Servers, java_is_here};
-
-/// One server's turn.
-struct Turn {
-    id: usize,
-    to: Kind,
-}
+use crate::java::{Curator, curator_is_here};
+use crate::seats::digests::digests_agree;
 
 #[test]
 fn servers_are_replaced_one_at_a_time_and_back_under_load_and_clients_lose_nothing() {
-    if !java_is_here() {
+    if !java_is_here() || !curator_is_here() {
         return;
     }
-    let count = setting("SERVERS", 3);
-    let mut servers = Servers::mixed(&vec![(Kind::Java, PARTICIPANT); count]);
-    // All go, the leader of ours is started again, all come back, and a watch for everything behind that.
-    let turns = 2 * count + 1;
-    let size = Size {
-        sessions: setting("SESSIONS", 60),
-        writes: setting("WRITES", 300),
-        rounds: turns + 1,
-        timeout: Duration::from_secs(8),
-    };
-    let ports: Vec<_> = servers.ids().map(|id| servers.port(id)).collect();
-    let load = Load::start(&size, &ports, turns);
-    let mut admin = Session::open(&ports, 0, size.timeout, Duration::from_millis(5));
-
-    let mut round = 0;
-    for to in [Kind::Quorate, Kind::Java] {
-        if to == Kind::Java {
-            let id = servers.leader();
-            take_turn(&mut servers, &load, round, &Turn { id, to: Kind::Quorate });
-            fire(&mut admin, &load, &size, round);
-            round += 1;
-        }
-        let leader = servers.leader();
-        let followers: Vec<_> = servers.ids().filter(|id| *id != leader).collect();
-        for id in followers.into_iter().chain([leader]) {
-            take_turn(&mut servers, &load, round, &Turn { id, to });
-            fire(&mut admin, &load, &size, round);
-            round += 1;
-        }
-    }
-    fire(&mut admin, &load, &size, round);
-    let records = load.hold();
-    println!("{} writes acknowledged", load.acknowledged());
-    for port in ports {
-        audit(port, &records);
-    }
-    for round in 0..=turns {
-        let (missed, twice) = load.told(round);
-        assert!(missed.is_empty() && twice.is_empty(), "round {round}: told twice {twice:?}");
-    }
-    load.end();
+    let mut course = Course::begin(setting("SERVERS", 3));
+    course.replace_all(Kind::Quorate);
+    // It can give its leadership to another of ours.
+    course.replace(course.servers.leader(), Kind::Quorate);
+    course.replace_all(Kind::Java);
+    course.end();
 }
 
-/// Replaces one server, and sees that clients write at the same pace behind it.
-fn take_turn(servers: &mut Servers, load: &Load, part: usize, turn: &Turn) {
-    let Turn { id, to } = *turn;
-    let (led, from) = (servers.leader() == id, servers.kind(id));
-    let others_are_ours =
-        servers.ids().any(|other| other != id && servers.kind(other) == Kind::Quorate);
-    load.begin_part(part);
-    let begun = Instant::now();
-    servers.replace(id, to);
-    let before = load.acknowledged();
-    until("clients that write", || (load.acknowledged() > before + 100).then_some(()));
-    assert!(!load.has_failed(), "a session has failed");
-    let wait = load.longest_wait(part);
-    println!(
-        "server {id}{}, {from:?} -> {to:?}: {:.1?}; longest wait of a client {wait:.1?}",
-        if led { " (led)" } else { "" },
-        begun.elapsed(),
-    );
-    if setting("BOUNDS", 0) == 1 && led {
-        let transfers = from == Kind::Quorate && others_are_ours;
-        let bound = Duration::from_millis(if transfers { 200 } else { 2000 });
-        assert!(wait <= bound, "a client has waited for {wait:?}");
-    }
+/// The ensemble, and who counts on it.
+struct Course {
+    servers: Servers,
+    load: Load,
+    curator: Curator,
+    /// It changes what the others watch.
+    admin: Session,
+    size: Size,
+    /// How many servers were replaced.
+    turn: usize,
 }
 
-/// Changes what the sessions watch for this round, and waits until all are told.
-fn fire(admin: &mut Session, load: &Load, size: &Size, round: usize) {
-    for nth in 0..size.sessions {
-        let path = format!("/w/{nth}/{round}");
-        let watch = Watch::of(nth, round, size.rounds);
-        let (answer, lost) = admin.ask(&watch.change(&path));
-        assert!(answer.is_ok() || lost, "{path}: {answer:?}");
+impl Course {
+    /// Starts as many servers of Apache ZooKeeper, and the load.
+    fn begin(count: usize) -> Self {
+        let servers = Servers::mixed(&vec![(Kind::Java, PARTICIPANT); count]);
+        // A watch for each server that is replaced, and one for everything behind that.
+        let turns = 2 * count + 1;
+        let size = Size {
+            sessions: setting("SESSIONS", 60),
+            writes: setting("WRITES", 300),
+            rounds: turns + 1,
+            timeout: Duration::from_secs(8),
+        };
+        let ports: Vec<_> = servers.ids().map(|id| servers.port(id)).collect();
+        let curator = Curator::start(&servers.hosts());
+        let load = Load::start(&size, &ports, turns);
+        let admin = Session::open(&ports, 0, size.timeout, Duration::from_millis(5));
+        Self { servers, load, curator, admin, size, turn: 0 }
     }
-    let told = || {
+
+    /// Replaces all servers, the leader last.
+    fn replace_all(&mut self, to: Kind) {
+        let leader = self.servers.leader();
+        for id in self.servers.ids().filter(|id| *id != leader).chain([leader]) {
+            self.replace(id, to);
+        }
+        digests_agree(&self.servers);
+    }
+
+    /// Replaces one server, and sees that clients write behind it and are told what they watch.
+    fn replace(&mut self, id: usize, to: Kind) {
+        let Self { servers, load, .. } = self;
+        let (led, from) = (servers.leader() == id, servers.kind(id));
+        let ours = |other: usize| other != id && servers.kind(other) == Kind::Quorate;
+        let others_are_ours = servers.ids().any(ours);
+        if led {
+            self.curator.arm(self.turn);
+        }
+        load.begin_part(self.turn);
+        let begun = Instant::now();
+        servers.replace(id, to);
+        let before = load.acknowledged();
+        until("clients that write", || (load.acknowledged() > before + 100).then_some(()));
         assert!(!load.has_failed(), "a session has failed");
-        load.told(round).0.is_empty().then_some(())
-    };
-    until("the watches of a round", told);
+        let (wait, whole) = (load.longest_wait(self.turn), begun.elapsed());
+        let led_text = if led { " (led)" } else { "" };
+        println!(
+            "server {id}{led_text}, {from:?} to {to:?}: {whole:.1?}; longest wait of a client {wait:.1?}"
+        );
+        let bound = match from {
+            Kind::Java => Some(Duration::from_secs(2)),
+            Kind::Quorate if others_are_ours => Some(Duration::from_millis(200)),
+            // Nobody is there to whom it could transfer its leadership, and the election is Java's.
+            Kind::Quorate => None,
+        };
+        if let Some(bound) = bound.filter(|_| led && setting("BOUNDS", 0) == 1) {
+            assert!(wait <= bound, "a client has waited for {wait:?}");
+        }
+        self.fire();
+        if led {
+            self.curator.hold(self.turn);
+        }
+        self.turn += 1;
+    }
+
+    /// Changes what the sessions watch for this turn, and waits until all are told.
+    fn fire(&mut self) {
+        for nth in 0..self.size.sessions {
+            let path = format!("/w/{nth}/{}", self.turn);
+            let change = Watch::of(nth, self.turn, self.size.rounds).change(&path);
+            let (answer, lost) = self.admin.ask(&change);
+            assert!(answer.is_ok() || lost, "{path}: {answer:?}");
+        }
+        until("the watches of a turn", || {
+            assert!(!self.load.has_failed(), "a session has failed");
+            self.load.told(self.turn).0.is_empty().then_some(())
+        });
+    }
+
+    /// Looks at all that clients know to be true.
+    fn end(mut self) {
+        self.fire();
+        let records = self.load.hold();
+        println!("{} writes acknowledged", self.load.acknowledged());
+        for id in self.servers.ids() {
+            audit(self.servers.port(id), &records);
+        }
+        for turn in 0..=self.turn {
+            let (missed, twice) = self.load.told(turn);
+            assert!(missed.is_empty() && twice.is_empty(), "turn {turn}: told twice {twice:?}");
+        }
+        self.load.end();
+        self.curator.end();
+    }
 }
 
 /// A number in the surroundings.

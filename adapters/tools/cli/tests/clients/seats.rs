@@ -1,7 +1,7 @@
 //! Servers of the command and of Apache ZooKeeper in one ensemble, under leaders of either kind.
 
 mod death;
-mod digests;
+pub(crate) mod digests;
 mod inherited;
 mod membership;
 mod operations;

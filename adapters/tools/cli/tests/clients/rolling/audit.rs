@@ -9,10 +9,8 @@ use crate::raw::{Client, exists, get};
 
 /// The stat in an answer.
 pub(super) fn stat(answer: Response) -> Stat {
-    match answer {
-        Response::Stat(stat) | Response::Data { stat, .. } => stat,
-        other => panic!("{other:?}"),
-    }
+    let Response::Stat(stat) = answer else { panic!("{answer:?}") };
+    stat
 }
 
 /// Compares what a server has with what sessions know.

@@ -154,17 +154,14 @@ impl Session {
         };
         let until = Instant::now() + self.patience();
         let sent = self.wire.as_mut()?.stream.write_all(&request.frame(xid)).is_ok();
-        while sent {
-            match self.wire.as_mut()?.next(until) {
-                Got::Frame(frame) => {
-                    if let Some((header, body)) = self.heard(frame, xid) {
-                        return Some(match header.err {
-                            0 => Ok(Response::decode(request.op(), &body).unwrap().unwrap()),
-                            err => Err(err),
-                        });
-                    }
+        if sent {
+            while let Got::Frame(frame) = self.wire.as_mut()?.next(until) {
+                if let Some((header, body)) = self.heard(frame, xid) {
+                    return Some(match header.err {
+                        0 => Ok(Response::decode(request.op(), &body).unwrap().unwrap()),
+                        err => Err(err),
+                    });
                 }
-                Got::Nothing | Got::Closed => break,
             }
         }
         self.wire = None;

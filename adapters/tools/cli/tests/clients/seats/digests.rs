@@ -41,7 +41,7 @@ fn logged(servers: &Servers, id: usize) -> usize {
 }
 
 /// All servers had the same behind some transactions, and none has found that its leader had something else.
-pub(super) fn digests_agree(servers: &Servers) {
+pub(crate) fn digests_agree(servers: &Servers) {
     digests_are_equal(servers);
     for id in servers.ids() {
         // Servers of ZooKeeper compare what came with a transaction, if it came, and log both.
