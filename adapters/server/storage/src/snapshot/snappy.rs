@@ -57,11 +57,8 @@ impl<R: Read> SnappyDecoder<R> {
 
     /// Unpacks the next block. False at the end of the stream.
     fn next_block(&mut self) -> io::Result<bool> {
-        let mut length = [0; 4];
-        if !first_exactly(&mut self.source, &mut length)? {
-            return Ok(false);
-        }
-        let length = usize::try_from(i32::from_be_bytes(length)).ok();
+        let Some(length) = next_length(&mut self.source)? else { return Ok(false) };
+        let length = usize::try_from(length).ok();
         let length = length.filter(|length| *length <= max_compress_len(BLOCK_BYTES_MAX));
         let length = length.ok_or_else(|| invalid("a block of a length that no server writes"))?;
         self.packed.resize(length, 0);
@@ -95,20 +92,16 @@ impl<R: Read> Read for SnappyDecoder<R> {
     }
 }
 
-/// Fills the buffer. False if the source has ended before its first byte.
-fn first_exactly(source: &mut impl Read, buffer: &mut [u8; 4]) -> io::Result<bool> {
-    let [first, rest @ ..] = buffer;
-    let mut ended = true;
+/// A length; none if the source has ended before its first byte.
+fn next_length(source: &mut impl Read) -> io::Result<Option<i32>> {
     // `read_exact` does not tell nothing from too little.
-    for byte in source.bytes().take(1) {
-        *first = byte?;
-        ended = false;
+    let mut bytes = Vec::with_capacity(4);
+    source.take(4).read_to_end(&mut bytes)?;
+    match bytes.first_chunk() {
+        Some(length) => Ok(Some(i32::from_be_bytes(*length))),
+        None if bytes.is_empty() => Ok(None),
+        None => Err(io::ErrorKind::UnexpectedEof.into()),
     }
-    if ended {
-        return Ok(false);
-    }
-    source.read_exact(rest)?;
-    Ok(true)
 }
 
 fn invalid(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
