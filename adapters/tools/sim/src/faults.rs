@@ -291,6 +291,8 @@ classes! {
     UnreadReplies,
     /// Replies to such a client were held back.
     RepliesHeldBack,
+    /// A server of ZooKeeper was told what it had forwarded for its clients.
+    Paired,
     /// Events were sent to such a client all the same.
     EventsWhileHeldBack,
     /// The disk under a leader with clients was full, and it ended.

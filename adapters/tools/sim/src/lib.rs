@@ -116,6 +116,7 @@
 //! | a session does what access lists permit it, and hears of nodes that it may read | [`Access`](Rule::Access), [`EventOrder`](Rule::EventOrder) | `seeded`: `RightsForgotten`, `EventToAll` |
 //! | the statistics of a quota are what is there | [`Quota`](Rule::Quota) | `seeded`: `SizesUncounted` |
 //! | a container or a TTL node is removed only when it is due, and not by a wall clock that was just set forward | [`Due`](Rule::Due) | `seeded`: `ClockBelieved` |
+//! | a server of ZooKeeper is told what the head of its queue waits for, of its own, and of all that it has forwarded | [`Paired`](Rule::Paired) | `seeded`: `SyncNotQueued` |
 //! | replies to a client that does not read are held back | [`HeldBack`](Rule::HeldBack) | `seeded`: `RepliesNotHeldBack` |
 //! | a seed is one run | | `tests/campaign.rs`: `the_same_seed_is_the_same_run` |
 //! | the same inputs give the same outputs, on every runtime; and there, too, all of the above but leases holds | [`audit`] | `tests/traces.rs`; `quorate`'s `tests/traces` |

@@ -23,6 +23,7 @@
 //! | `damage` | what breaks, lingers, or arrives damaged |
 //! | `paths` | machines that come and go, ways that are blocked |
 //! | `dialect` | what older versions say |
+//! | `queue` | what they have forwarded, and what is at its head |
 //! | `non_members` | who is no server, and says something all the same |
 //!
 //! Nothing here knows what a message means, but for what its own version of the protocol has to leave out.
@@ -36,6 +37,7 @@ mod dials;
 mod links;
 mod non_members;
 mod paths;
+mod queue;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -129,6 +131,8 @@ pub(crate) struct Network {
     pub(crate) snapshots: VecDeque<(ServerId, LinkId, Snapshot)>,
     /// What must not happen and did.
     pub(crate) problem: Option<String>,
+    /// What a server of ZooKeeper was told that it cannot pair with what it has forwarded.
+    pub(crate) unpaired: Option<(ServerId, String)>,
     pub(crate) coverage: Coverage,
 }
 
@@ -152,6 +156,7 @@ impl Network {
             arrivals: VecDeque::new(),
             snapshots: VecDeque::new(),
             problem: None,
+            unpaired: None,
             coverage: Coverage::default(),
         }
     }

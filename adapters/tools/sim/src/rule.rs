@@ -122,6 +122,9 @@ pub enum Rule {
     Quota,
     /// A container or a TTL node was removed that was not due, or stays though it is.
     Due,
+    /// A server of ZooKeeper is told of a commit of its own, or a SYNC, for which the head of its queue does not wait; or
+    /// never of what the head waits for.
+    Paired,
     /// Replies are written on to a client that does not read.
     HeldBack,
 }

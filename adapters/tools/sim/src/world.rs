@@ -130,6 +130,7 @@ impl World {
             config.clients,
             config.timing.tick,
             config.ensemble.ids().collect(),
+            !config.old.is_empty(),
         );
         let mut agenda = Agenda::new();
         if let Some(every) = config.non_members {
@@ -203,6 +204,9 @@ impl World {
                 self.arrive()?;
                 if let Some(problem) = self.network.problem.take() {
                     return broken(Rule::Codec, ServerId::NONE, problem);
+                }
+                if let Some((id, why)) = self.network.unpaired.take() {
+                    return broken(Rule::Paired, id, why);
                 }
             }
             What::NonMember => self.on_non_member(),

@@ -57,11 +57,8 @@ impl<R: Read> SnappyDecoder<R> {
 
     /// Unpacks the next block. False at the end of the stream.
     fn next_block(&mut self) -> io::Result<bool> {
-        let mut length = [0; 4];
-        if !first_exactly(&mut self.source, &mut length)? {
-            return Ok(false);
-        }
-        let length = usize::try_from(i32::from_be_bytes(length)).ok();
+        let Some(length) = next_length(&mut self.source)? else { return Ok(false) };
+        let length = usize::try_from(length).ok();
         let length = length.filter(|length| *length <= max_compress_len(BLOCK_BYTES_MAX));
         let length = length.ok_or_else(|| invalid("a block of a length that no server writes"))?;
         self.packed.resize(length, 0);
@@ -95,20 +92,16 @@ impl<R: Read> Read for SnappyDecoder<R> {
     }
 }
 
-/// Fills the buffer. False if the source has ended before its first byte.
-fn first_exactly(source: &mut impl Read, buffer: &mut [u8; 4]) -> io::Result<bool> {
+/// A length; none if the source has ended before its first byte.
+fn next_length(source: &mut impl Read) -> io::Result<Option<i32>> {
     // `read_exact` does not tell nothing from too little.
-    let read = loop {
-        match source.read(&mut buffer[..1]) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            read => break read?,
-        }
-    };
-    if read == 0 {
-        return Ok(false);
+    let mut bytes = Vec::with_capacity(4);
+    source.take(4).read_to_end(&mut bytes)?;
+    match bytes.first_chunk() {
+        Some(length) => Ok(Some(i32::from_be_bytes(*length))),
+        None if bytes.is_empty() => Ok(None),
+        None => Err(io::ErrorKind::UnexpectedEof.into()),
     }
-    source.read_exact(&mut buffer[1..])?;
-    Ok(true)
 }
 
 fn invalid(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {

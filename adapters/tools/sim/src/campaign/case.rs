@@ -147,6 +147,8 @@ pub(super) enum Purpose {
     Delivery,
     /// Whether wall clocks are apart.
     Walls,
+    /// Which servers with clients are ZooKeeper's.
+    Dialects,
 }
 
 /// Something that a run meets, and could be spared.

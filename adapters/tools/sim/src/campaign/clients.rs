@@ -1,7 +1,7 @@
 //! Servers with clients: ZooKeeper's sessions, watches and ephemeral nodes, through everything that happens to an ensemble.
 //!
 //! Three to six clients share a small tree, a quota, a container and a TTL node, and nodes that not all of them may read.
-//! Leaders stand still, wall clocks are set, disks fill, members come and go. In the end all clients are served; then they
+//! Servers may speak as ZooKeeper's, and pair what they are told with what they have forwarded as those do. Leaders stand still, wall clocks are set, disks fill, members come and go. In the end all clients are served; then they
 //! vanish, and their sessions with them, and what was due. What they are told is judged as it comes, see the
 //! [page of the crate](crate#what-is-checked).
 
@@ -17,7 +17,7 @@ use crate::campaign::run::{Run, can, is_settled};
 use crate::campaign::{Failure, Outcome, histories};
 use crate::ensemble::Ensemble;
 use crate::faults::FaultClass;
-use crate::network::up_to;
+use crate::network::{Dialect, up_to};
 use crate::rule::Violation;
 use crate::world::{World, WorldConfig};
 
@@ -82,7 +82,12 @@ fn begin(case: &Case, keep_log: bool) -> Run {
     let leases_change = draw.note(leases.below(2) == 0 && lease.is_some(), Condition::LeasesChange);
     let apart = case.fork(Purpose::Walls, 0).below(2) == 0;
     let apart = draw.note(apart, Condition::WallClocksApart);
+    let mut dialects = case.fork(Purpose::Dialects, 0);
+    let mixed = draw.note(dialects.below(3) == 0, Condition::OldVersions);
+    let is_java = |_: &ServerId| dialects.below(2) == 0 && mixed;
+    let java = ensemble.ids().filter(is_java).map(|id| (id, Dialect::V38)).collect();
     let config = WorldConfig {
+        old: java,
         timing: Timing { tick, ..Timing::default() },
         spares,
         may_change,

@@ -21,6 +21,7 @@ use crate::clients::history::{act, told};
 use crate::clients::link::{News, Said};
 use crate::clients::watching::Watching;
 use crate::clients::{Crowd, replies};
+use crate::linear::nodes::Act;
 use crate::network::up_to;
 use crate::rule::{Rule, Violation, broken};
 
@@ -276,8 +277,11 @@ impl Crowd {
         let id = RequestId { client: client.session, cxid: xid };
         self.judge.sessions.on_sent(id, server);
         self.judge.who.insert(id.client, client.who);
-        let op = act(&request).and_then(|act| self.judge.linear.call(client.session, act));
-        client.sent.push_back(Sent { xid, request, floor: self.judge.seen, at: now, op });
+        let is_point = |act: &Act| !(self.judge.beside_java && matches!(act, Act::Sync));
+        let act = act(&request).filter(is_point);
+        let op = act.and_then(|act| self.judge.linear.call(client.session, act));
+        let floor = if self.judge.beside_java { Zxid::ZERO } else { self.judge.seen };
+        client.sent.push_back(Sent { xid, request, floor, at: now, op });
         self.say_up(link, Said::Bytes(frame), now);
     }
 

@@ -66,6 +66,8 @@ pub(crate) struct Judge {
     pub(crate) who: BTreeMap<i64, Who>,
     /// The greatest zxid that a client has seen.
     pub(crate) seen: Zxid,
+    /// Servers of ZooKeeper are among the servers: a leader answers their syncs without asking whether it still leads.
+    pub(crate) beside_java: bool,
     /// What is counted.
     pub(crate) replies: u64,
     pub(crate) events: u64,

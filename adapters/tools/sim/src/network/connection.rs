@@ -12,6 +12,7 @@ use quorate_core::time::Instant;
 use quorate_core::wire;
 
 use crate::ensemble::Ensemble;
+use crate::network::queue::Queue;
 
 /// Where an end stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +122,8 @@ pub(super) struct Connection {
     pub(super) unanswered: bool,
     /// Whether the dialling end has said the first thing that can be read.
     pub(super) introduced: bool,
+    /// What the dialling end has forwarded, if it is a server of ZooKeeper.
+    pub(super) queue: Queue,
 }
 
 impl Connection {
@@ -134,6 +137,7 @@ impl Connection {
             script: Vec::new(),
             unanswered: false,
             introduced: false,
+            queue: Queue::default(),
         }
     }
 

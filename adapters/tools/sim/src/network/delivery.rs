@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use quorate_core::id::ServerId;
 use quorate_core::input::{Cause, Event, LinkUp, Plane};
 use quorate_core::message::{Introduction, Message, Packet};
 use quorate_core::time::Instant;
@@ -11,7 +12,7 @@ use quorate_core::wire::{self, DecodeError};
 use crate::application::State as Snapshot;
 use crate::ensemble::Ensemble;
 use crate::faults::FaultClass;
-use crate::network::connection::{Reading, Segment, State, Told, each};
+use crate::network::connection::{Connection, Reading, Segment, State, Told, each};
 use crate::network::{ACCEPTOR, DIALLER, Network, NetworkEvent, PROGRESS_EVERY, hit, pack, remote};
 
 /// The longest first packet of a learner that a driver waits for.
@@ -297,6 +298,35 @@ impl Network {
         }
     }
 
+    /// A server of ZooKeeper pairs what its leader says with what it has forwarded.
+    fn pairs(&mut self, conn: u64, to: usize, message: &Message) {
+        let (Some(connection), Message::Packet(packet)) =
+            (self.connections.get_mut(&conn), message)
+        else {
+            return;
+        };
+        let learner = connection.ends[to].server;
+        if to != DIALLER || !self.old.contains_key(&learner) {
+            return;
+        }
+        for part in each(packet.clone()) {
+            let Message::Packet(part) = part else { continue };
+            let before = connection.queue.paired;
+            if let Err(why) = connection.queue.hears(&part) {
+                self.unpaired = Some((learner, why));
+                return;
+            }
+            self.coverage.hits(FaultClass::Paired, connection.queue.paired - before);
+        }
+    }
+
+    /// A server of ZooKeeper that has forwarded what its leader has not answered, though nothing is on its way.
+    pub(crate) fn has_forwarded_in_vain(&self) -> Option<ServerId> {
+        let waits =
+            |c: &&Connection| c.is_open() && c.ends.iter().all(|end| end.up) && !c.queue.is_empty();
+        self.connections.values().find(waits).map(|c| c.ends[DIALLER].server)
+    }
+
     /// Hands a message over as its receiver understands it, if it is what was sent; perhaps twice.
     fn deliver(&mut self, conn: u64, to: usize, message: Message) -> bool {
         let Some(connection) = self.connections.get_mut(&conn) else { return false };
@@ -321,7 +351,10 @@ impl Network {
             Some(dialect) => dialect.heard(message.clone()).ok_or(message),
         };
         let message = match heard {
-            Ok(message) => message,
+            Ok(message) => {
+                self.pairs(conn, to, &message);
+                message
+            }
             Err(message) => {
                 let what = format!("{sender} says what {receiver} does not know: {message:?}");
                 self.problem = Some(what);

@@ -3,13 +3,13 @@
 use bytes::{Bytes, BytesMut};
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Unreadable};
-use quorate_core::message::Message;
+use quorate_core::message::{Message, Packet};
 use quorate_core::time::Instant;
 use quorate_core::wire;
 
 use crate::faults::FaultClass;
 use crate::network::connection::{Piece, Reading, Segment, State, Told, each};
-use crate::network::{HANGUP_MAX, Network, NetworkEvent, PROGRESS_EVERY, unpack};
+use crate::network::{DIALLER, HANGUP_MAX, Network, NetworkEvent, PROGRESS_EVERY, unpack};
 
 impl Network {
     pub(crate) fn send(&mut self, now: Instant, link: LinkId, message: Message) {
@@ -49,6 +49,9 @@ impl Network {
                 let (packet, bytes) = match self.old.get(&sender) {
                     Some(dialect) => {
                         self.coverage.hit(dialect.class());
+                        if let (Packet::Request(request), DIALLER) = (&packet, from) {
+                            connection.queue.forwards(request);
+                        }
                         dialect.packet(packet)
                     }
                     None => {

@@ -180,6 +180,9 @@ impl World {
                 judge.same(*id, front.tree())?;
             }
         }
+        if let Some(id) = self.network.has_forwarded_in_vain() {
+            return broken(Rule::Paired, id, "waits for what it has forwarded".to_owned());
+        }
         let mut left = judge.tree().sessions();
         match left.next() {
             None => Ok(()),
@@ -197,6 +200,11 @@ pub(super) fn crowd_of(
     count: usize,
     tick: Duration,
     servers: Vec<ServerId>,
+    beside_java: bool,
 ) -> Option<Box<Crowd>> {
-    (count > 0).then(|| Box::new(Crowd::new(seed ^ 0xc11e_4754, count, tick, servers)))
+    (count > 0).then(|| {
+        let mut crowd = Crowd::new(seed ^ 0xc11e_4754, count, tick, servers);
+        crowd.judge.beside_java = beside_java;
+        Box::new(crowd)
+    })
 }

@@ -192,6 +192,7 @@ const TABLE: &[(Bug, Hunt, u64)] = &[
     (Bug::VersionIgnored, Hunt::Clients(100), 0),
     (Bug::SeenIgnored, Hunt::Clients(200), 1),
     (Bug::SyncAtOnce, Hunt::Clients(100), 50),
+    (Bug::SyncNotQueued, Hunt::Clients(100), 6),
     (Bug::EventsBehindReply, Hunt::Clients(100), 0),
     (Bug::ParentUntold, Hunt::Clients(100), 3),
     (Bug::CatchUpByCreation, Hunt::Clients(100), 2),
