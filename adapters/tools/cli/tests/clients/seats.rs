@@ -3,6 +3,7 @@
 mod death;
 mod digests;
 mod inherited;
+mod kept;
 mod membership;
 mod operations;
 mod pauses;
