@@ -4,8 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use quorate_service::wire::{Request, Response};
+use quorate_tokio::core::zxid::Zxid;
 
 use super::Random;
+use super::kept::Kept;
 use super::tree::the_tree;
 use crate::ensemble::{Kind, PARTICIPANT, Servers, java_is_here};
 use crate::raw::{Client, Connected, ephemeral, exists, get, plain, set};
@@ -20,8 +22,9 @@ struct Counter {
     client: Client,
     node: String,
     own: String,
-    /// What was acknowledged last.
+    /// What was acknowledged last, and by which transaction.
     count: i32,
+    acknowledged: Zxid,
     /// How often its connection was lost.
     lost: usize,
 }
@@ -33,7 +36,8 @@ impl Counter {
         client.ask(&plain(&node)).unwrap();
         client.ask(&ephemeral(&own)).unwrap();
         let random = Random(seed.wrapping_mul(31).wrapping_add(nth as u64));
-        Self { ports, random, client, node, own, count: 0, lost: 0 }
+        let acknowledged = client.seen;
+        Self { ports, random, client, node, own, count: 0, acknowledged, lost: 0 }
     }
 
     /// Comes back to any server. What was under way is done, or is not, and the session lives.
@@ -58,8 +62,15 @@ impl Counter {
                 continue;
             };
             let legal = [self.count, self.count + 1];
-            assert!(legal.contains(&stat.version), "{}: {} of {legal:?}", self.node, stat.version);
-            self.count = stat.version;
+            assert!(
+                legal.contains(&stat.version),
+                "{} at port {port}: {} of {legal:?}, changed by {:x}, acknowledged {:x}",
+                self.node,
+                stat.version,
+                stat.mzxid.0,
+                self.acknowledged.0
+            );
+            (self.count, self.acknowledged) = (stat.version, stat.mzxid);
             let Some(answer) = self.client.try_ask(&exists(&self.own)) else { continue };
             let Ok(Response::Stat(stat)) = answer else { panic!("{}: {answer:?}", self.own) };
             assert_eq!(stat.ephemeral_owner, self.client.ticket.session);
@@ -77,7 +88,7 @@ impl Counter {
             let request = Request::SetData { path, data, version: self.count };
             match self.client.try_ask(&request) {
                 Some(Ok(Response::Stat(stat))) => {
-                    self.count += 1;
+                    (self.count, self.acknowledged) = (self.count + 1, stat.mzxid);
                     assert_eq!(stat.version, self.count, "{}", self.node);
                 }
                 None => self.again(),
@@ -88,8 +99,18 @@ impl Counter {
     }
 }
 
-/// By hand: a server of ZooKeeper 3.8.0 that is killed may be without what it has acknowledged, and then writes are lost
-/// whoever the others are.
+/// By hand, since servers of ZooKeeper 3.8.0 may lose what they have acknowledged, whoever the others are:
+///
+/// 1. One that comes back gets DIFF, puts what came into the queue of its log's thread, writes its current epoch and
+///    acknowledges NEWLEADER (ZOOKEEPER-4646, -4643): neither its disk nor its tree has it yet. A COMMIT before UPTODATE of
+///    what came before NEWLEADER ends that synchronisation with a null pointer (ZOOKEEPER-4394).
+/// 2. The thread lives on and writes (ZOOKEEPER-4712), while the server elects with the old zxid, gets the same DIFF
+///    again, and a second thread logs it behind the first copy. This was seen in nearly every run.
+/// 3. Killed while the second copy is written, it replays the first copy and a part of the second at its next start: its
+///    tree is older than what it has acknowledged, its last zxid is not, and no leader sends it what is missing.
+///
+/// With `QUORATE_KEEP=PLACE` directories and logs are kept there and it is told who led, and whose log goes back;
+/// `JAVA_TOOL_OPTIONS=-Dzookeeper.flushDelay=60` makes step 3 likelier.
 #[test]
 #[ignore = "servers of ZooKeeper 3.8.0 may lose writes when they are killed; by hand"]
 fn clients_of_a_mixed_ensemble_lose_no_session_and_no_write_while_servers_are_killed() {
@@ -111,6 +132,7 @@ fn clients_of_a_mixed_ensemble_lose_no_session_and_no_write_while_servers_are_ki
         *kind = if letter == 'j' { Kind::Java } else { Kind::Quorate };
     }
     let mut servers = Servers::mixed(&seats);
+    let mut kept = Kept::new();
     let ports: Vec<_> = servers.ids().map(|id| servers.port(id)).collect();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -124,6 +146,10 @@ fn clients_of_a_mixed_ensemble_lose_no_session_and_no_write_while_servers_are_ki
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             for _ in 0..rounds {
                 let leader = servers.leader();
+                if counters.iter().any(thread::ScopedJoinHandle::is_finished) {
+                    // One has found something: what the disks hold now is of use.
+                    break;
+                }
                 let doomed = if random.below(3) == 0 { 1 + random.below(3) } else { leader };
                 println!(
                     "{:?} {doomed} of {:?} {leader}",
@@ -131,15 +157,22 @@ fn clients_of_a_mixed_ensemble_lose_no_session_and_no_write_while_servers_are_ki
                     servers.kind(leader)
                 );
                 servers.kill(doomed);
+                kept.tell(&servers);
+                kept.copy(&servers, doomed);
                 if random.below(2) == 0 {
                     servers.leader();
+                    kept.tell(&servers);
                 }
                 servers.restart(doomed);
             }
         }));
         stop.store(true, Ordering::Relaxed);
-        for counter in counters {
-            let (count, lost) = counter.join().unwrap();
+        let counted: Vec<_> = counters.into_iter().map(thread::ScopedJoinHandle::join).collect();
+        kept.tell(&servers);
+        for id in servers.ids() {
+            kept.copy(&servers, id);
+        }
+        for (count, lost) in counted.into_iter().map(Result::unwrap) {
             println!("counted to {count}, lost {lost} connections");
         }
         outcome.unwrap();
