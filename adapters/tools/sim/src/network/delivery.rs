@@ -306,7 +306,7 @@ impl Network {
             return;
         };
         let learner = connection.ends[to].server;
-        if to != DIALLER || !self.old.contains_key(&learner) {
+        if to != DIALLER || !self.old.get(&learner).is_some_and(|dialect| dialect.is_javas()) {
             return;
         }
         for part in each(packet.clone()) {

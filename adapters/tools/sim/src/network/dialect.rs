@@ -37,6 +37,11 @@ const NOTIFICATION_V34: usize = 4 + 40;
 const INFO_V34: usize = 16 + 12;
 
 impl Dialect {
+    /// Whether it is that of a server which tells its syncs apart by their places alone; ours, however old, have tags.
+    pub(super) fn is_javas(self) -> bool {
+        self != Self::Earlier
+    }
+
     /// What it counts as that a server speaks so.
     pub(super) fn class(self) -> FaultClass {
         if self == Self::Earlier { FaultClass::EarlierVersion } else { FaultClass::OldVersion }

@@ -49,7 +49,8 @@ impl Network {
                 let (packet, bytes) = match self.old.get(&sender) {
                     Some(dialect) => {
                         self.coverage.hit(dialect.class());
-                        if let (Packet::Request(request), DIALLER) = (&packet, from) {
+                        let by_java = dialect.is_javas() && from == DIALLER;
+                        if let (Packet::Request(request), true) = (&packet, by_java) {
                             connection.queue.forwards(request);
                         }
                         dialect.packet(packet)
