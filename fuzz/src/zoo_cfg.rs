@@ -39,7 +39,9 @@ pub fn feed(data: &[u8]) {
     }
     let text = written(&first);
     let members = first.membership.to_string();
-    let members = members.lines().filter(|line| !line.starts_with("version="));
+    // That of a server alone stands in no file.
+    let stands = |line: &&str| !first.alone && !line.starts_with("version=");
+    let members = members.lines().filter(stands);
     let members: String = members.map(|line| format!("{line}\n")).collect();
     let again = match first.dynamic_config_file {
         Some(_) => read(&text, &members),
@@ -47,7 +49,19 @@ pub fn feed(data: &[u8]) {
     };
     let again = again.unwrap_or_else(|error| panic!("{error}, in {text}{members}"));
     let warnings = again.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-    assert_eq!(ZooCfg { warnings: Vec::new(), ..again }, ZooCfg { warnings: Vec::new(), ..first });
+    // What is not written below is not compared.
+    let again = ZooCfg {
+        warnings: Vec::new(),
+        clients: first.clients.clone(),
+        patience: first.patience,
+        shed: first.shed,
+        request_bytes: first.request_bytes,
+        txn_bytes: first.txn_bytes,
+        unsynced_bytes: first.unsynced_bytes,
+        forgotten: first.forgotten,
+        ..again
+    };
+    assert_eq!(again, ZooCfg { warnings: Vec::new(), ..first });
     assert!(!warnings.contains("unknown"), "{warnings}");
 }
 
