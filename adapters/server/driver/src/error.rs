@@ -130,6 +130,13 @@ pub enum ServerError {
     /// Going on would be unsafe.
     #[error("halted: {0}")]
     Halted(Fault),
+    /// The same, as the service in front of the application says
+    /// ([`Output::Halt`](quorate_application::clients::Output::Halt)).
+    #[error("halted by its service: {reason}")]
+    HaltedByService {
+        /// Why, for an operator.
+        reason: Arc<str>,
+    },
     /// It was asked to end.
     #[error("the server was shut down")]
     Ended,

@@ -30,6 +30,9 @@ impl Service {
         txn: &Txn,
         effect: &Result<Applied, ApplyError>,
     ) {
+        if let Some(reason) = self.unfit_behind(step.state.tree(), txn, effect) {
+            return self.halt(step, reason);
+        }
         if let Ok(applied) = effect {
             self.digests.compared(txn.zxid, applied.digest, step.state.tree().digest());
         }

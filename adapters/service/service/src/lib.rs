@@ -22,6 +22,7 @@
 //! | `order` | replies in the order of requests |
 //! | `reads`, `applied` | answers from the tree; events and replies of what is applied |
 //! | `stopping`, `shares` | clients leave a server that is about to stop |
+//! | `halting` | when a server must not go on |
 //! | `words` | four-letter words |
 //!
 //! What it does not do yet: SASL and TLS, quotas that are enforced, local sessions, read-only mode.
@@ -35,6 +36,7 @@ mod applied;
 mod connection;
 mod containers;
 mod digests;
+mod halting;
 mod handshake;
 mod identities;
 mod latencies;

@@ -110,7 +110,7 @@ impl Service {
                 self.epoch = epoch;
                 self.on_serving(step, leads, &membership);
             }
-            Event::Retired => self.on_retired(step),
+            Event::Retired => self.retire(step),
             Event::Synced(sync) => self.on_synced(sync),
             Event::SyncRefused(sync) => self.on_sync_refused(step, sync),
             Event::Pinged => self.on_pinged(step),
@@ -146,6 +146,9 @@ impl Service {
     /// This server serves: clients may come. A leader gives every session its full time-out from now on.
     fn on_serving(&mut self, step: &mut Step<'_>, leads: bool, membership: &Membership) {
         let tree = step.state.tree();
+        if let Some(reason) = self.unfit(tree) {
+            return self.halt(step, reason);
+        }
         self.sessions.begin(step.wall_ms, tree.sessions().map(|(id, _)| id));
         step.out.extend(self.sessions.raise_bound().map(Output::Remember));
         self.sessions.forget();
@@ -170,7 +173,7 @@ impl Service {
     }
 
     /// It serves no longer: every client finds another server, or this one again. What is under way may come to pass.
-    fn on_retired(&mut self, step: &mut Step<'_>) {
+    pub(crate) fn retire(&mut self, step: &mut Step<'_>) {
         self.role = Role::Idle;
         while let Some((&client, _)) = self.clients.first_key_value() {
             self.close(step.out, client, Close::AfterWriting);

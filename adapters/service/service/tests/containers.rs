@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
-use quorate_application::clients::Event;
-use quorate_core::id::Origin;
-use quorate_service::wire::{Request, Response, op};
+use bytes::{Bytes, BytesMut};
+use quorate_application::clients::{Event, Output};
+use quorate_core::id::{LinkId, Origin};
+use quorate_core::message::Request as Submitted;
+use quorate_core::txn::{RequestId, Txn, TxnHeader};
+use quorate_core::zxid::Zxid;
+use quorate_service::wire::{Request, Response, op, put_text};
 
 use crate::clients::{create, delete, exists, get, set};
 use crate::operations::create_as;
@@ -144,7 +148,7 @@ fn a_child_that_comes_meanwhile_keeps_its_parent() {
     let mut asked = stand.submitted.pop_front().unwrap();
     stand.submitted.clear();
     asked.identities = Some(Vec::new());
-    stand.commit_of(&asked, Origin::Learner(quorate_core::id::LinkId(3)));
+    stand.commit_of(&asked, Origin::Learner(LinkId(3)));
     assert!(is_there(&stand, "/c"));
 }
 
@@ -203,5 +207,70 @@ fn children_of_containers_and_ttl_nodes_are_allowed_and_sessions_do_not_take_the
     stand.settle();
     for path in ["/c/x", "/t/x"] {
         stand.call(client, get(path, false)).unwrap();
+    }
+}
+
+/// A TTL node as another server's leader makes it, that has extended types.
+fn made_elsewhere(zxid: i64) -> Txn {
+    let mut leader = Stand::idle(2, |options| options.extended_types = true);
+    leader.open_by(LinkId(3), 5, 4000);
+    let (id, body) = (RequestId { client: 5, cxid: 1 }, ttl("/t", 600_000).frame(1).slice(12..));
+    let request = Submitted { id, op: op::CREATE_TTL, body, identities: Some(Vec::new()) };
+    leader.prepare(&request, Origin::Learner(LinkId(3)), Zxid(zxid))
+}
+
+fn halts(stand: &Stand) -> Option<&str> {
+    match stand.last.last() {
+        Some(Output::Halt(reason)) => Some(reason),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_server_without_extended_types_that_meets_a_ttl_node_stops_by_name_and_tells_nobody_of_it() {
+    let txn = made_elsewhere(0x1_0000_0100);
+    let mut stand = Stand::new(false);
+    let client = client(&mut stand);
+    stand.call(client, exists("/t", true)).unwrap_err();
+    stand.apply(&txn);
+    let reason = halts(&stand).expect("it stops");
+    assert!(reason.contains("/t") && reason.contains("extendedTypesEnabled"), "{reason}");
+    assert_eq!(stand.told(client), ["closed"]);
+    // Started again, it has not begun when it stops.
+    let mut again = stand.restarted();
+    again.serve(false);
+    assert!(halts(&again).is_some() && again.last.len() == 1, "{:?}", again.last);
+    let mut knows = Stand::with(false, |options| options.extended_types = true);
+    knows.apply(&txn);
+    assert_eq!(halts(&knows), None);
+}
+
+/// Its history is read before it serves, and has both the node and its end.
+#[test]
+fn what_has_gone_before_a_server_serves_stops_nobody() {
+    let mut stand = Stand::idle(1, |_| {});
+    stand.apply(&made_elsewhere(0x1_0000_0100));
+    assert!(is_there(&stand, "/t") && halts(&stand).is_none());
+    let header = TxnHeader { client: 0, cxid: 0, time: 1, kind: op::DELETE_CONTAINER };
+    let mut body = BytesMut::new();
+    put_text(&mut body, Some("/t"));
+    stand.apply(&Txn { zxid: Zxid(0x1_0000_0101), header, body: body.freeze() });
+    stand.serve(true);
+    assert_eq!(halts(&stand), None);
+    assert!(!is_there(&stand, "/t"));
+}
+
+/// A newer server may have done something where this one would do nothing.
+#[test]
+fn a_server_that_does_not_understand_a_transaction_stops_by_name() {
+    for serves in [true, false] {
+        let mut stand = Stand::idle(1, |_| {});
+        if serves {
+            stand.serve(false);
+        }
+        let header = TxnHeader { client: 1, cxid: 1, time: 1, kind: 77 };
+        stand.apply(&Txn { zxid: Zxid(0x1_0000_0100), header, body: Bytes::new() });
+        let reason = halts(&stand).expect("it stops");
+        assert!(reason.contains("0x100000100") && reason.contains("77"), "{reason}");
     }
 }

@@ -177,7 +177,7 @@ fn a_client_that_is_not_read_counts_as_heard_while_it_reads() {
 fn ephemeral_nodes_without_a_session_go_by_transactions_when_a_leader_begins() {
     let dead = 0x0300_0000_0000_0007;
     let marked = [i64::MIN, 0xff00_0000_0000_0010_u64 as i64];
-    let mut stand = Stand::idle(1, |_| {});
+    let mut stand = Stand::idle(1, |options| options.extended_types = true);
     for (n, owner) in [dead, dead, marked[0], marked[1]].into_iter().enumerate() {
         let header = TxnHeader { client: owner, cxid: 1, time: 5, kind: op::CREATE };
         let mut body = Vec::new();

@@ -197,7 +197,7 @@ impl Stand {
                 Output::Resume(client) => drop(self.paused.insert(client, false)),
                 Output::Submit { request, .. } => self.submitted.push_back(request),
                 Output::Sync(sync) => self.syncs.push_back(sync),
-                Output::Remember(_) | Output::Vacated => {}
+                Output::Remember(_) | Output::Vacated | Output::Halt(_) => {}
                 Output::Touch(_) | Output::Revalidate(_) | Output::Revalidated { .. } => {
                     self.asked.push(output);
                 }

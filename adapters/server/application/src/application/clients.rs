@@ -11,6 +11,7 @@
 //!
 //! A server without a service has [`NoClients`] and pays nothing.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -182,6 +183,9 @@ pub enum Output {
     /// Keep this number, in place of the one before: it is told at the next start, see [`Host::remembered`]. Nothing
     /// waits until it is kept.
     Remember(i64),
+    /// Going on would be unsafe: the server ends with this reason, and keeps what is on disk. Nothing that was to be done
+    /// behind this is done.
+    Halt(String),
 }
 
 /// How a connection ends.

@@ -185,8 +185,9 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 Output::Vacated => self.clients.is_vacated = true,
                 // Closed: the server ends. An older one that was not taken yet is of no use any more.
                 Output::Remember(number) => drop(self.clients.remember.force_send(number)),
-                // These are the core's.
+                // These are the core's, and the loop's.
                 Output::Submit { .. }
+                | Output::Halt(_)
                 | Output::Sync(_)
                 | Output::Touch(_)
                 | Output::Revalidate(_)

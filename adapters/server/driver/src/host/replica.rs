@@ -96,6 +96,8 @@ pub(crate) struct Replica<A: Application> {
     ticks: bool,
     /// Words that wait for the service, and what they are answered with if it is away for long.
     words: Words,
+    /// Why the service does not go on.
+    halted: Option<Arc<str>>,
     /// Why the log could not be read on.
     unreadable: Option<Arc<quorate_storage::reader::ReadError>>,
 }
@@ -153,6 +155,7 @@ impl<A: Application> Replica<A> {
             alone: parts.alone,
             disk: disk.clone(),
             reader: None,
+            halted: false,
         };
         Self {
             worker: Some(worker),
@@ -179,6 +182,7 @@ impl<A: Application> Replica<A> {
             deadline,
             ticks: false,
             words: Words::default(),
+            halted: None,
             unreadable: None,
         }
     }
@@ -335,6 +339,9 @@ impl<A: Application> Replica<A> {
         let begun = Instant::now();
         let mut now = begun;
         while let (Some(worker), Some(order)) = (&mut self.worker, self.orders.front()) {
+            if self.halted.is_some() {
+                break;
+            }
             let reads = matches!(order, Order::Replay { .. });
             if reads || !self.quick || now - begun > INLINE_TIME {
                 self.send_to_thread()?;
@@ -351,6 +358,9 @@ impl<A: Application> Replica<A> {
             self.done = done;
             let before = std::mem::replace(&mut now, Instant::now());
             self.quick = now - before < SLOW;
+        }
+        if let Some(reason) = self.halted.clone() {
+            return Err(ServerError::HaltedByService { reason });
         }
         // Behind what was prepared and answered; once for all that was applied.
         if self.told < self.applied {
@@ -561,10 +571,13 @@ mod tests {
             txn: &Txn,
             (): &(),
             _: &mut Notes,
-            _: &mut Vec<Output>,
+            out: &mut Vec<Output>,
         ) {
             if txn.body == "told" {
                 self.told.lock().unwrap().push(format!("told of {}", txn.zxid.0));
+            }
+            if txn.body == "halt" {
+                out.extend([Output::Vacated, Output::Halt("as asked for".to_owned())]);
             }
         }
 
@@ -839,6 +852,34 @@ mod tests {
         stage.until_applied(50);
         assert_eq!(stage.told(), applies(1..=50));
         assert!(stage.replica.quick, "it has been quick again");
+    }
+
+    #[test]
+    fn where_the_service_halts_the_server_ends_by_name_and_nothing_behind_that_is_done() {
+        for (quick, replayed) in [(true, false), (false, false), (false, true)] {
+            let mut stage = Stage::new(None);
+            stage.replica.quick = quick;
+            let halt = Txn { body: Bytes::from_static(b"halt"), ..txn(2) };
+            if replayed {
+                stage.write(Write::Append(vec![txn(1), halt, txn(3)].into()));
+                stage.sync();
+                stage.replica.replay(Zxid(0), Zxid(3));
+            } else {
+                stage.replica.deliver(txn(1));
+                stage.replica.deliver(halt);
+                stage.replica.deliver(txn(3));
+            }
+            let mut then = ReplicaOutput::default();
+            let error = loop {
+                match stage.replica.run(&mut then) {
+                    Ok(()) => stage.woken.recv_blocking().unwrap(),
+                    Err(error) => break error,
+                }
+            };
+            assert_eq!(error.to_string(), "halted by its service: as asked for");
+            assert_eq!(stage.told(), applies(1..=2));
+            assert_eq!(then.events, [], "the core hears of nothing more");
+        }
     }
 
     #[test]

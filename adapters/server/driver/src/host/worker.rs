@@ -136,10 +136,15 @@ pub(super) struct Worker<A: Application> {
     pub(super) disk: DiskHandle,
     /// The log is being read.
     pub(super) reader: Option<(Reader, Zxid)>,
+    /// The service does not go on: no more is carried out.
+    pub(super) halted: bool,
 }
 
 impl<A: Application> Worker<A> {
     pub(super) fn perform(&mut self, order: Order<A>, done: &mut Vec<Done<A>>) {
+        if self.halted {
+            return;
+        }
         match order {
             Order::Apply(txn) => self.apply(&txn, done),
             Order::Replay { after, through } => {
@@ -191,7 +196,14 @@ impl<A: Application> Worker<A> {
 
     fn tell_service(&mut self, event: clients::Event, done: &mut Vec<Done<A>>) {
         self.service.step(event, &mut self.application);
-        done.extend(self.service.outputs().map(Done::Service));
+        self.take_outputs(done);
+    }
+
+    fn take_outputs(&mut self, done: &mut Vec<Done<A>>) {
+        for output in self.service.outputs() {
+            self.halted |= matches!(output, clients::Output::Halt(_));
+            done.push(Done::Service(output));
+        }
     }
 
     fn apply(&mut self, txn: &Txn, done: &mut Vec<Done<A>>) {
@@ -199,7 +211,7 @@ impl<A: Application> Worker<A> {
         let effect = self.application.apply(txn);
         self.applied = txn.zxid;
         self.service.on_applied(txn, &effect, &mut self.application);
-        done.extend(self.service.outputs().map(Done::Service));
+        self.take_outputs(done);
         if let Some((cxid, outcome)) = own_outcome(self.client, txn, A::reply(&effect)) {
             done.push(Done::Own { cxid, zxid: txn.zxid, outcome });
         }
@@ -222,10 +234,13 @@ impl<A: Application> Worker<A> {
             Err(error) => return (after, Err(error)),
         };
         let mut reached = after;
-        while begun.elapsed() < work_time::<A>() {
+        while begun.elapsed() < work_time::<A>() && !self.halted {
             match reader.next_chunk(CHUNK_BYTES) {
                 Ok(Some(chunk)) => {
                     for txn in chunk.txns().filter(|txn| txn.zxid <= through) {
+                        if self.halted {
+                            break;
+                        }
                         reached = txn.zxid;
                         self.apply(&txn, done);
                     }

@@ -402,6 +402,7 @@ impl World {
                 }
                 // Servers end at once here.
                 Wants::Vacated => continue,
+                Wants::Halt(reason) => return broken(Rule::Progress, id, reason),
                 Wants::Touch(sessions) => quorate_core::input::Event::Touch(sessions),
                 Wants::Revalidate(body) => quorate_core::input::Event::Revalidate(body),
                 Wants::Revalidated { to, body } => {

@@ -276,6 +276,7 @@ impl World {
                 | Output::Resume(_)
                 | Output::Sync(_)
                 | Output::Vacated
+                | Output::Halt(_)
                 | Output::Remember(_) => {}
             }
         }
@@ -405,6 +406,7 @@ impl World {
             | Output::Resume(_)
             | Output::Sync(_)
             | Output::Vacated
+            | Output::Halt(_)
             | Output::Remember(_)
             | Output::Touch(_)
             | Output::Revalidated { .. } => return true,

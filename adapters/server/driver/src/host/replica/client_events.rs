@@ -52,6 +52,10 @@ impl<A: Application> Replica<A> {
             clients::Output::Touch(sessions) => Event::Touch(sessions),
             clients::Output::Revalidate(body) => Event::Revalidate(body),
             clients::Output::Revalidated { to, body } => Event::Revalidated { to, body },
+            clients::Output::Halt(reason) => {
+                self.halted.get_or_insert(reason.into());
+                return;
+            }
             output @ (clients::Output::Send { .. }
             | clients::Output::Close { .. }
             | clients::Output::Pause(_)
