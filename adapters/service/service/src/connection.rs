@@ -11,6 +11,7 @@
 //! Replies of a session leave in the order of its requests. Writes are submitted as they come, one behind the other, and a
 //! read waits for those before it; a sync holds up whatever is behind it.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -23,6 +24,7 @@ use quorate_core::message::{Identity, Request as Submitted};
 use quorate_core::time::Instant;
 
 use crate::latencies::Latencies;
+use crate::portion::Next;
 use crate::unwritten::Unwritten;
 use crate::wire::Request;
 
@@ -54,6 +56,8 @@ pub(crate) struct Connection {
     pub(crate) paused: bool,
     /// It ends behind its last reply: the server is about to stop.
     pub(crate) leaves: bool,
+    /// How far the answer to its word is told, if there is more.
+    pub(crate) telling: Option<Box<Next>>,
     pub(crate) figures: Figures,
 }
 
@@ -139,6 +143,7 @@ impl Connection {
             unwritten: Unwritten::default(),
             paused: false,
             leaves: false,
+            telling: None,
             figures: Figures { established_ms: wall_ms, ..Figures::default() },
         }
     }

@@ -23,7 +23,7 @@
 //! | `reads`, `applied` | answers from the tree; events and replies of what is applied |
 //! | `stopping`, `shares` | clients leave a server that is about to stop |
 //! | `halting` | when a server must not go on |
-//! | `words` | four-letter words |
+//! | `words`, `telling`, `portion` | four-letter words, and long answers to them |
 //!
 //! What it does not do yet: SASL and TLS, quotas that are enforced, local sessions, read-only mode.
 #![no_std]
@@ -44,6 +44,7 @@ mod log_limit;
 mod options;
 mod order;
 mod pauses;
+mod portion;
 mod reads;
 mod requests;
 mod rewatches;
@@ -53,6 +54,7 @@ mod sessions;
 mod shares;
 mod step;
 mod stopping;
+mod telling;
 mod tracker;
 mod unwritten;
 mod watches;

@@ -282,6 +282,7 @@ impl Service {
         connection.unwritten.written(bytes, now);
         if was_full {
             self.has_moved(client);
+            self.may_be_told_on(client);
         }
     }
 }

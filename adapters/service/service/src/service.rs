@@ -58,6 +58,8 @@ pub struct Service {
     pub(crate) said_long: LogLimit,
     /// Of too many watches.
     pub(crate) said_watches: LogLimit,
+    /// Clients that are told more of an answer, each in its turn.
+    pub(crate) telling: VecDeque<ClientId>,
     /// Clients whose queues have moved in this step, in the order in which they did; some more than once.
     pub(crate) moved: VecDeque<ClientId>,
     pub(crate) pauses: Pauses,
@@ -155,6 +157,7 @@ impl Service {
             said_cut_off: LogLimit::default(),
             said_long: LogLimit::default(),
             said_watches: LogLimit::default(),
+            telling: VecDeque::new(),
             moved: VecDeque::new(),
             pauses: Pauses::new(host.tick),
             pings_owed: 0,

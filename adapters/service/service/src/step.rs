@@ -92,7 +92,7 @@ impl Service {
 
     fn on_event(&mut self, step: &mut Step<'_>, event: Event) {
         match event {
-            Event::Tick => {}
+            Event::Tick => self.tell_on(step),
             Event::Connected { client, remote } => {
                 self.clients.insert(client, Connection::new(remote, step.wall_ms));
                 if self.shares.is_some() {
@@ -179,6 +179,7 @@ impl Service {
             self.close(step.out, client, Close::AfterWriting);
         }
         self.by_session.clear();
+        self.telling.clear();
         self.submitted.clear();
         self.waiting.clear();
         self.syncs.clear();
@@ -215,7 +216,8 @@ impl Service {
             Role::Idle => None,
         };
         let of_shares = self.shares.as_ref().and_then(|shares| shares.due(self.pauses.stepped()));
-        pings.into_iter().chain(of_role).chain(of_shares).min()
+        let telling = (!self.telling.is_empty()).then(|| self.pauses.stepped());
+        pings.into_iter().chain(of_role).chain(of_shares).chain(telling).min()
     }
 
     /// Closes sessions that have been silent for too long, and containers that are due.

@@ -59,7 +59,7 @@ impl Service {
 /// Whether something is under way for a client.
 fn is_busy(connection: &Connection) -> bool {
     match connection.state {
-        State::New => false,
+        State::New => connection.telling.is_some(),
         State::Opening { .. } | State::Asking { .. } => true,
         State::Open { .. } => !connection.queue.is_empty(),
     }

@@ -19,6 +19,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+use core::ops::Bound::{Excluded, Included, Unbounded};
 use core::time::Duration;
 
 use quorate_core::id::LinkId;
@@ -237,9 +238,22 @@ impl Tracker {
         }
     }
 
-    /// The sessions by deadline, in milliseconds of the core's time.
-    pub(crate) fn by_deadline(&self) -> impl Iterator<Item = (Instant, i64)> {
-        self.due.iter().copied()
+    /// The last deadline, if there is a session.
+    pub(crate) fn last_deadline(&self) -> Option<Instant> {
+        self.due.last().map(|(at, _)| *at)
+    }
+
+    /// The session whose deadline comes next behind that of another, or the first.
+    pub(crate) fn deadline_behind(&self, behind: Option<(Instant, i64)>) -> Option<(Instant, i64)> {
+        let from = behind.map_or(Unbounded, Excluded);
+        self.due.range((from, Unbounded)).next().copied()
+    }
+
+    /// The next session with this deadline.
+    pub(crate) fn session_behind(&self, at: Instant, behind: Option<i64>) -> Option<i64> {
+        let from = behind.map_or(Included((at, i64::MIN)), |session| Excluded((at, session)));
+        let next = self.due.range((from, Unbounded)).next()?;
+        (next.0 == at).then_some(next.1)
     }
 }
 

@@ -14,6 +14,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::Bound::{Excluded, Unbounded};
 
 use quorate_application::clients::ClientId;
 
@@ -23,11 +24,23 @@ pub(crate) struct Watches {
     data: Table,
     child: Table,
     counts: Counts,
-    by_client: BTreeMap<ClientId, BTreeSet<Arc<str>>>,
+    by_client: BTreeMap<ClientId, Held>,
     /// How many paths these are, each once for each client.
     held: usize,
     /// How often a client stands at a path, in both tables together.
     places: usize,
+    /// The same of the data table alone.
+    data_places: usize,
+    /// How many clients stand there.
+    data_clients: usize,
+}
+
+/// What a client watches.
+#[derive(Debug, Default)]
+struct Held {
+    paths: BTreeSet<Arc<str>>,
+    /// How many of these stand in the data table.
+    of_data: usize,
 }
 
 /// How many watches there are of each kind; without a recursive one no ancestor is looked at.
@@ -112,18 +125,23 @@ impl Watches {
             Watch::Recursive => (RECURSIVE, 0),
         };
         let of_client = self.by_client.entry(client).or_default();
-        let path = match of_client.get(path) {
+        let path = match of_client.paths.get(path) {
             Some(path) => Arc::clone(path),
             None => {
                 let path: Arc<str> = path.into();
-                of_client.insert(Arc::clone(&path));
+                of_client.paths.insert(Arc::clone(&path));
                 self.held += 1;
                 path
             }
         };
         let (new, first) = put(&mut self.data, client, &path, data);
         self.counts.data(new, usize::saturating_add);
-        self.places += usize::from(first);
+        if first {
+            self.data_clients += usize::from(of_client.of_data == 0);
+            of_client.of_data += 1;
+            self.data_places += 1;
+            self.places += 1;
+        }
         let (new, first) = put(&mut self.child, client, &path, child);
         self.counts.children(new, usize::saturating_add);
         self.places += usize::from(first);
@@ -131,13 +149,13 @@ impl Watches {
 
     /// How many more paths a client may watch, if it may watch so many and all together so many.
     pub(crate) fn room(&self, client: ClientId, of_client: usize, of_all: usize) -> usize {
-        let held = self.by_client.get(&client).map_or(0, BTreeSet::len);
+        let held = self.by_client.get(&client).map_or(0, |held| held.paths.len());
         of_client.saturating_sub(held).min(of_all.saturating_sub(self.held))
     }
 
     /// Whether a client watches a path in any way.
     pub(crate) fn holds(&self, client: ClientId, path: &str) -> bool {
-        self.by_client.get(&client).is_some_and(|paths| paths.contains(path))
+        self.by_client.get(&client).is_some_and(|held| held.paths.contains(path))
     }
 
     /// Whether a client has such a watch on a path.
@@ -160,8 +178,10 @@ impl Watches {
 
     /// A client has gone, with all its watches.
     pub(crate) fn drop_client(&mut self, client: ClientId) {
-        let paths = self.by_client.remove(&client).unwrap_or_default();
+        let Held { paths, of_data } = self.by_client.remove(&client).unwrap_or_default();
         self.held -= paths.len();
+        self.data_places -= of_data;
+        self.data_clients -= usize::from(of_data > 0);
         for path in paths {
             self.take(client, &path, u8::MAX, u8::MAX);
         }
@@ -171,6 +191,9 @@ impl Watches {
         let (removed, last) = take(&mut self.data, client, path, data);
         self.counts.data(removed, usize::saturating_sub);
         self.places -= usize::from(last);
+        if last {
+            self.left_data(client);
+        }
         let (removed, last) = take(&mut self.child, client, path, child);
         self.counts.children(removed, usize::saturating_sub);
         self.places -= usize::from(last);
@@ -187,6 +210,7 @@ impl Watches {
                 self.data.remove(path);
             }
             for client in standard {
+                self.left_data(client);
                 self.forget_path(client, path);
             }
         }
@@ -232,8 +256,7 @@ impl Watches {
 
     /// How many clients watch, how many paths, and how many watches there are, of the data table as `wchs` counts.
     pub(crate) fn summary(&self) -> (usize, usize, usize) {
-        let clients: BTreeSet<_> = self.data.values().flat_map(BTreeMap::keys).collect();
-        (clients.len(), self.data.len(), self.data.values().map(BTreeMap::len).sum())
+        (self.data_clients, self.data.len(), self.data_places)
     }
 
     /// How many watches there are, of both tables.
@@ -246,9 +269,41 @@ impl Watches {
         self.counts
     }
 
-    /// The paths of the data table and who watches them.
-    pub(crate) fn by_path(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = ClientId>)> {
-        self.data.iter().map(|(path, clients)| (&**path, clients.keys().copied()))
+    /// The next path of the data table.
+    pub(crate) fn path_behind(&self, behind: Option<&str>) -> Option<&Arc<str>> {
+        let from = behind.map_or(Unbounded, Excluded);
+        self.data.range::<str, _>((from, Unbounded)).next().map(|(path, _)| path)
+    }
+
+    /// The next client that stands there at a path.
+    pub(crate) fn client_behind(&self, path: &str, behind: Option<ClientId>) -> Option<ClientId> {
+        let from = behind.map_or(Unbounded, Excluded);
+        self.data.get(path)?.range((from, Unbounded)).next().map(|(client, _)| *client)
+    }
+
+    /// The next path that a client watches, and whether it stands in the data table.
+    pub(crate) fn of_client(
+        &self,
+        client: ClientId,
+        behind: Option<&str>,
+    ) -> Option<(&Arc<str>, bool)> {
+        let from = behind.map_or(Unbounded, Excluded);
+        let held = self.by_client.get(&client)?;
+        let path = held.paths.range::<str, _>((from, Unbounded)).next()?;
+        Some((path, self.data.get(path).is_some_and(|clients| clients.contains_key(&client))))
+    }
+
+    /// Whether a client stands in the data table.
+    pub(crate) fn watches_data(&self, client: ClientId) -> bool {
+        self.by_client.get(&client).is_some_and(|held| held.of_data > 0)
+    }
+
+    /// A client stands at one path less in the data table.
+    fn left_data(&mut self, client: ClientId) {
+        let Some(held) = self.by_client.get_mut(&client) else { return };
+        held.of_data -= 1;
+        self.data_places -= 1;
+        self.data_clients -= usize::from(held.of_data == 0);
     }
 
     /// A client has no watch on a path any more, if that is so.
@@ -257,9 +312,9 @@ impl Watches {
         if held(&self.data) || held(&self.child) {
             return;
         }
-        if let Some(paths) = self.by_client.get_mut(&client) {
-            self.held -= usize::from(paths.remove(path));
-            if paths.is_empty() {
+        if let Some(held) = self.by_client.get_mut(&client) {
+            self.held -= usize::from(held.paths.remove(path));
+            if held.paths.is_empty() {
                 self.by_client.remove(&client);
             }
         }
@@ -407,8 +462,11 @@ mod tests {
             }
             let of = |table: &Table| table.values().map(BTreeMap::len).sum::<usize>();
             assert_eq!(watches.len(), of(&watches.data) + of(&watches.child), "step {step}");
-            let held: usize = watches.by_client.values().map(BTreeSet::len).sum();
+            let held: usize = watches.by_client.values().map(|held| held.paths.len()).sum();
             assert_eq!(watches.held, held, "step {step}");
+            let clients: BTreeSet<_> = watches.data.values().flat_map(BTreeMap::keys).collect();
+            let summary = (clients.len(), watches.data.len(), of(&watches.data));
+            assert_eq!(watches.summary(), summary, "step {step}");
         }
     }
 }

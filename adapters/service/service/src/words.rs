@@ -4,13 +4,14 @@
 //! |---|---|
 //! | ruok, isro | whether it runs; whether it takes writes |
 //! | srvr, stat | how it does; and its connections |
-//! | cons, wchs, wchc, wchp, dump | connections; watches, in figures, by session, by path; sessions and their nodes |
+//! | cons, wchc, wchp, dump | connections; watches by session, by path; sessions and their nodes: in portions |
+//! | wchs | watches in figures |
 //! | mntr, conf, envi, dirs | figures for monitoring; settings; surroundings; how much is on disk |
 //! | crst, srst | set figures back |
+//! | gtmk, stmk | that nothing is traced |
 //!
 //! A figure that is not known here is left out rather than made up.
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -22,20 +23,32 @@ use quorate_core::time::Instant;
 use quorate_core::zxid::Zxid;
 
 use crate::connection::Connection;
+use crate::portion::Next;
 use crate::service::{Counters, Role, Service, Step};
 use crate::wire::op;
 use crate::zookeeper::ZooKeeper;
 
-/// The compatible version, which clients and monitoring read, and ours behind it.
-const VERSION: &str = concat!("3.8.0-quorate-", env!("CARGO_PKG_VERSION"));
+/// The compatible version, which clients and monitoring read, and ours behind it. Clients look for a date behind it; a build
+/// that can be repeated has none.
+macro_rules! version {
+    () => {
+        concat!("3.8.0-quorate-", env!("CARGO_PKG_VERSION"), ", built on 1970-01-01 00:00 UTC")
+    };
+}
+
+/// The first line of `srvr` and `stat`.
+pub(crate) const HEAD: &str = concat!("Zookeeper version: ", version!(), "\n");
 
 impl Service {
     /// A word instead of a client's first frame: answered, and the connection is closed.
     pub(crate) fn on_word(&mut self, step: &mut Step<'_>, client: ClientId, word: [u8; 4]) {
-        let text = match core::str::from_utf8(&word) {
-            Ok(word) => self.word(step, word),
-            Err(_) => String::new(),
-        };
+        let word = core::str::from_utf8(&word).unwrap_or_default();
+        if let Some(first) =
+            Next::of(word).filter(|_| self.serves() && self.options.words.allow(word))
+        {
+            return self.tell_portion(step, client, first);
+        }
+        let text = self.word(step, word);
         self.send(step.out, client, Bytes::from(text));
         self.close(step.out, client, Close::AfterWriting);
     }
@@ -48,7 +61,7 @@ impl Service {
         match word {
             "ruok" => return "imok".into(),
             "isro" => return if self.serves() { "rw" } else { "null" }.into(),
-            "envi" => return environment(),
+            "envi" => return ENVIRONMENT.into(),
             "mntr" => {
                 let more = beneath.map(|beneath| beneath.figures()).unwrap_or_default();
                 return self.figures(step) + &more;
@@ -62,16 +75,17 @@ impl Service {
             "conf" => beneath.map(|beneath| beneath.configuration()).unwrap_or_default(),
             "dirs" => beneath.map(|beneath| beneath.directories()).unwrap_or_default(),
             "hash" => self.digests.text(),
-            "srvr" => self.server(step, false),
-            "stat" => self.server(step, true),
-            "cons" => self.connections(true) + "\n",
+            "srvr" => {
+                let mut text = String::from(HEAD);
+                self.status(step, &mut text);
+                text
+            }
             "wchs" => {
                 let (clients, paths, watches) = self.watches.summary();
                 format!("{clients} connections watching {paths} paths\nTotal watches:{watches}\n")
             }
-            "wchc" => self.watches_by_session(),
-            "wchp" => self.watches_by_path(),
-            "dump" => self.dump(step),
+            // What ZooTrace would trace. There is no such thing here, and none can be turned on.
+            "gtmk" | "stmk" => "0".into(),
             "crst" => {
                 self.clients.values_mut().for_each(|connection| connection.figures.reset());
                 "Connection stats reset.\n".into()
@@ -112,15 +126,9 @@ impl Service {
         }
     }
 
-    /// `srvr`, and `stat` with the connections.
-    fn server(&self, step: &Step<'_>, connections: bool) -> String {
+    /// `srvr` behind its [`HEAD`].
+    pub(crate) fn status(&self, step: &Step<'_>, text: &mut String) {
         let tree = step.state.tree();
-        let mut text = format!("Zookeeper version: {VERSION}, built on {BUILT}\n");
-        if connections {
-            text.push_str("Clients:\n");
-            text.push_str(&self.connections(false));
-            text.push('\n');
-        }
         let counters = &self.counters;
         let (min, max) = (counters.latency_min_ms.unwrap_or(0), counters.latency_max_ms);
         let _ = write!(
@@ -137,88 +145,6 @@ impl Service {
             // The root has two names, and ZooKeeper counts both.
             tree.len() + 1,
         );
-        text
-    }
-
-    fn connections(&self, whole: bool) -> String {
-        let mut text = String::new();
-        for connection in self.clients.values() {
-            line_of(connection, whole, &mut text);
-        }
-        text
-    }
-
-    fn watches_by_session(&self) -> String {
-        let mut sessions: BTreeMap<i64, BTreeSet<&str>> = BTreeMap::new();
-        for (path, clients) in self.watches.by_path() {
-            for client in clients {
-                if let Some(session) = self.clients.get(&client).and_then(Connection::session) {
-                    sessions.entry(session).or_default().insert(path);
-                }
-            }
-        }
-        let mut text = String::new();
-        for (session, paths) in sessions {
-            let _ = writeln!(text, "0x{session:x}");
-            for path in paths {
-                let _ = writeln!(text, "\t{path}");
-            }
-        }
-        text + "\n"
-    }
-
-    fn watches_by_path(&self) -> String {
-        let mut text = String::new();
-        for (path, clients) in self.watches.by_path() {
-            let _ = writeln!(text, "{path}");
-            for client in clients {
-                if let Some(session) = self.clients.get(&client).and_then(Connection::session) {
-                    let _ = writeln!(text, "\t0x{session:x}");
-                }
-            }
-        }
-        text + "\n"
-    }
-
-    /// Sessions, on a leader by the time when they expire, and what they own.
-    fn dump(&self, step: &Step<'_>) -> String {
-        let tree = step.state.tree();
-        let mut text = String::from("SessionTracker dump:\n");
-        if let Role::Leader(leading) = &self.role {
-            let mut sets: BTreeMap<Instant, BTreeSet<i64>> = BTreeMap::new();
-            for (at, session) in leading.tracker.by_deadline() {
-                sets.entry(at).or_default().insert(session);
-            }
-            let sessions: usize = sets.values().map(BTreeSet::len).sum();
-            let _ = writeln!(text, "Session Sets ({})/({sessions}):", sets.len());
-            for (at, sessions) in sets {
-                let left = at.since(step.at).as_millis();
-                let _ = writeln!(text, "{} expire in {left}ms:", sessions.len());
-                for session in sessions {
-                    let _ = writeln!(text, "\t0x{session:x}");
-                }
-            }
-        } else {
-            let _ = writeln!(text, "Global Sessions({}):", tree.session_count());
-            for (session, timeout) in tree.sessions() {
-                let _ = writeln!(text, "0x{session:x}\t{timeout}ms");
-            }
-        }
-        let owners: BTreeSet<i64> = tree.owners().collect();
-        let _ =
-            writeln!(text, "ephemeral nodes dump:\nSessions with Ephemerals ({}):", owners.len());
-        for session in owners {
-            let _ = writeln!(text, "0x{session:x}:");
-            for path in tree.ephemerals(session) {
-                let _ = writeln!(text, "\t{path}");
-            }
-        }
-        let _ = writeln!(text, "Connections dump:\nConnections ({}):", self.clients.len());
-        for connection in self.clients.values() {
-            let session = connection.session().unwrap_or(0);
-            let _ = writeln!(text, "\tip: /{} sessionId: 0x{session:x}", connection.remote);
-        }
-        text
     }
 
     /// `mntr`, as far as the service knows.
@@ -228,7 +154,7 @@ impl Service {
         let mut line = |name: &str, value: &str| {
             let _ = writeln!(text, "zk_{name}\t{value}");
         };
-        line("version", &format!("{VERSION}, built on {BUILT}"));
+        line("version", version!());
         line("server_state", self.mode());
         line("avg_latency", &counters.average());
         line("max_latency", &counters.latency_max_ms.to_string());
@@ -283,7 +209,8 @@ impl Counters {
     }
 }
 
-fn line_of(connection: &Connection, whole: bool, text: &mut String) {
+/// A line of `cons`; not `whole`: of `stat`.
+pub(crate) fn line_of(connection: &Connection, whole: bool, text: &mut String) {
     let figures = &connection.figures;
     let interest = u8::from(!connection.paused);
     let _ = write!(
@@ -345,9 +272,4 @@ const fn op_name(op: i32) -> &'static str {
     }
 }
 
-fn environment() -> String {
-    format!("Environment:\nzookeeper.version={VERSION}, built on {BUILT}\n")
-}
-
-/// Clients look for a date here; a build that can be repeated has none.
-const BUILT: &str = "1970-01-01 00:00 UTC";
+const ENVIRONMENT: &str = concat!("Environment:\nzookeeper.version=", version!(), "\n");

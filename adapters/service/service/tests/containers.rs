@@ -220,10 +220,8 @@ fn made_elsewhere(zxid: i64) -> Txn {
 }
 
 fn halts(stand: &Stand) -> Option<&str> {
-    match stand.last.last() {
-        Some(Output::Halt(reason)) => Some(reason),
-        _ => None,
-    }
+    let Some(Output::Halt(reason)) = stand.last.last() else { return None };
+    Some(reason)
 }
 
 #[test]

@@ -10,6 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -184,6 +185,32 @@ impl Tree {
     /// How many sessions are open.
     pub const fn session_count(&self) -> usize {
         self.sessions.len()
+    }
+
+    /// The open session with the next id, or the first, with its timeout in milliseconds.
+    pub fn session_behind(&self, behind: Option<i64>) -> Option<(i64, i32)> {
+        let mut rest = match behind {
+            Some(id) => self.sessions.iter_behind(&id),
+            None => self.sessions.iter(),
+        };
+        rest.next().map(|(id, timeout)| (*id, *timeout))
+    }
+
+    /// How many sessions have ephemeral nodes.
+    pub fn owner_count(&self) -> usize {
+        self.ephemerals.len()
+    }
+
+    /// The one of them with the next id, or the first.
+    pub fn owner_behind(&self, behind: Option<i64>) -> Option<i64> {
+        let from = behind.map_or(Unbounded, Excluded);
+        self.ephemerals.range((from, Unbounded)).next().map(|(session, _)| *session)
+    }
+
+    /// The next path of a session's ephemeral nodes, or the first.
+    pub fn ephemeral_behind(&self, session: i64, behind: Option<&str>) -> Option<&Arc<str>> {
+        let from = behind.map_or(Unbounded, Excluded);
+        self.ephemerals.get(&session)?.range::<str, _>((from, Unbounded)).next()
     }
 
     /// The sessions that have ephemeral nodes. One that is not among [`sessions`](Self::sessions) died

@@ -16,6 +16,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("requests", Floor(4)),
     ("rewatches", Floor(4)),
     ("stopping", Floor(4)),
+    ("telling", Floor(5)),
     ("words", Floor(4)),
     // One server's clients.
     ("service", Floor(3)),
@@ -28,6 +29,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("log_limit", Floor(1)),
     ("options", Floor(1)),
     ("pauses", Floor(1)),
+    ("portion", Floor(1)),
     ("sessions", Floor(1)),
     ("shares", Floor(1)),
     ("tracker", Floor(1)),
