@@ -20,16 +20,15 @@
 //! What it does not do: decide what the application gets, or when. That is the core's.
 
 mod client_events;
+mod snapshots;
 mod words;
 
 use std::collections::VecDeque;
-use std::io;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_channel::Sender;
-use bytes::Bytes;
 use quorate_application::Application;
 use quorate_application::clients;
 use quorate_core::id::{LinkId, Origin, ReadId};
@@ -40,13 +39,12 @@ use quorate_core::time::Instant as CoreInstant;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::{Epoch, Zxid};
 
-use crate::disk::{
-    self as stream, DiskHandle, DiskReadError, Intake, Pieces, Reception, Stop, Wanted,
-};
+use crate::disk::{self as stream, DiskHandle, DiskReadError, Pieces, Stop};
 use crate::error::ServerError;
 use crate::host::callers::{ReadClosure, Requests};
 use crate::host::proposal::ReadError;
 use crate::host::reads::{Reader, Reads};
+use crate::host::replica::snapshots::Receiving;
 use crate::host::replica::words::Words;
 use crate::host::service::{Clock, Service};
 use crate::host::worker::{
@@ -100,14 +98,6 @@ pub(crate) struct Replica<A: Application> {
     halted: Option<Arc<str>>,
     /// Why the log could not be read on.
     unreadable: Option<Arc<quorate_storage::reader::ReadError>>,
-}
-
-/// A snapshot that is coming or has come from a leader.
-struct Receiving<A: Application> {
-    label: Zxid,
-    wanted: Arc<Wanted>,
-    /// The state, once it is whole.
-    state: Arc<Mutex<Option<A::Staged>>>,
 }
 
 /// What the loop has to do because of the application.
@@ -194,17 +184,6 @@ impl<A: Application> Replica<A> {
 
     // --- what the core wants ---
 
-    /// What was received is the history now, and its state the next one.
-    pub(crate) fn install(&mut self, label: Zxid) {
-        let Some(Receiving { label: received, state, .. }) = self.reception.take() else {
-            debug_assert!(false, "nothing was received");
-            return;
-        };
-        debug_assert_eq!(label, received, "what was received last is installed");
-        self.base = label;
-        self.staged = state.lock().ok().and_then(|mut state| state.take().map(|s| (label, s)));
-    }
-
     pub(crate) fn prepare(&mut self, epoch: Epoch, zxid: Zxid, origin: Origin, request: Request) {
         self.orders.push_back(Order::Prepare { epoch, zxid, origin, request });
     }
@@ -219,73 +198,10 @@ impl<A: Application> Replica<A> {
         self.orders.push_back(Order::Replay { after, through });
     }
 
-    /// The staged state is the application's from here on.
-    pub(crate) fn adopt(&mut self, label: Zxid) {
-        let staged = self.staged.take_if(|(staged, _)| *staged == label);
-        assert!(staged.is_some(), "no state of {label} is staged");
-        self.planned = label;
-        self.orders.extend(staged.map(|(label, state)| Order::Adopt(label, state)));
-    }
-
-    pub(crate) fn take_snapshot(&mut self, label: Zxid) {
-        self.orders.push_back(Order::Save(label));
-    }
-
-    pub(crate) fn send_snapshot(&mut self, link: LinkId, label: Zxid, memberships: Bytes) {
-        self.orders.push_back(Order::Send { link, label, memberships });
-    }
-
-    /// Sends the staged state.
-    pub(crate) fn send_staged(
-        &self,
-        label: Zxid,
-        memberships: Bytes,
-    ) -> Result<Pieces, Unreadable> {
-        let (_, state) = self.staged.as_ref().ok_or(Unreadable)?;
-        let snapshot = A::staged_snapshot(state);
-        stream::send_snapshot(label, memberships, snapshot).map_err(|_| Unreadable)
-    }
-
     /// Forgets what was prepared, and at once what was to be.
     pub(crate) fn abandon(&mut self) {
         self.orders.retain(|order| !matches!(order, Order::Prepare { .. }));
         self.orders.push_back(Order::Abandon);
-    }
-
-    /// Forgets what was received and not installed.
-    pub(crate) fn discard(&mut self) {
-        self.forget_reception();
-    }
-
-    fn forget_reception(&mut self) {
-        if let Some(reception) = self.reception.take() {
-            reception.wanted.revoke();
-            self.disk.discard_staged();
-        }
-    }
-
-    /// Begins to restore what a leader sends, beside everything else.
-    pub(crate) fn receive(&mut self, label: Zxid) -> io::Result<Intake> {
-        self.forget_reception();
-        let (wanted, state) = (Wanted::new(), Arc::new(Mutex::new(None)));
-        let place = Arc::clone(&state);
-        let reception = Reception {
-            label,
-            disk: self.disk.clone(),
-            wanted: Arc::clone(&wanted),
-            turn: Arc::clone(&self.receptions),
-            restore: A::restore(label),
-            membership: A::staged_membership,
-            deposit: Box::new(move |state| {
-                if let Ok(mut place) = place.lock() {
-                    *place = Some(state);
-                }
-            }),
-            keep_alive: self.keep_alive.clone(),
-        };
-        let intake = stream::receive(reception)?;
-        self.reception = Some(Receiving { label, wanted, state });
-        Ok(intake)
     }
 
     /// Keeps the read of a caller until the core says that it may be done; returns what to ask it with.
@@ -470,15 +386,6 @@ impl<A: Application> Replica<A> {
                     then.events.push(Event::Replayed { through: reached, outcome });
                 }
             }
-        }
-    }
-
-    fn save(&self, label: Zxid, snapshot: A::Snapshot) {
-        let (inbox, disk, stop) = (Arc::clone(&self.inbox), self.disk.clone(), self.stop.clone());
-        let keep_alive = self.keep_alive.clone();
-        let done = move |outcome| drop(inbox.put(WorkerReport::Saved(label, outcome)));
-        if let Err(error) = stream::save(label, snapshot, disk, stop, keep_alive, done) {
-            drop(self.inbox.put(WorkerReport::Saved(label, Err(error.into()))));
         }
     }
 }

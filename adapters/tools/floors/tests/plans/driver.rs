@@ -52,6 +52,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("host", Floor(6)),
     ("host::replica", Floor(4)),
     ("host::replica::client_events", Page),
+    ("host::replica::snapshots", Page),
     ("host::replica::tests", Page),
     ("host::replica::words", Page),
     ("host::worker", Floor(3)),

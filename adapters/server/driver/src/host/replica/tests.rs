@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use async_channel::{Receiver, bounded};
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use futures_lite::future::block_on;
 use quorate_application::clients::SyncId;
 use quorate_application::clients::{

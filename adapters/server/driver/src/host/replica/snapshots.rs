@@ -1,0 +1,107 @@
+//! Snapshots of the application: taken and sent, received and staged, until one is its state.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use quorate_application::Application;
+use quorate_core::id::LinkId;
+use quorate_core::input::Unreadable;
+use quorate_core::zxid::Zxid;
+
+use crate::disk::{self as stream, Intake, Pieces, Reception, Wanted};
+use crate::host::replica::Replica;
+use crate::host::worker::{Order, WorkerReport};
+
+/// A snapshot that is coming or has come from a leader.
+pub(super) struct Receiving<A: Application> {
+    pub(super) label: Zxid,
+    wanted: Arc<Wanted>,
+    /// The state, once it is whole.
+    state: Arc<Mutex<Option<A::Staged>>>,
+}
+
+impl<A: Application> Replica<A> {
+    /// What was received is the history now, and its state the next one.
+    pub(crate) fn install(&mut self, label: Zxid) {
+        let Some(Receiving { label: received, state, .. }) = self.reception.take() else {
+            debug_assert!(false, "nothing was received");
+            return;
+        };
+        debug_assert_eq!(label, received, "what was received last is installed");
+        self.base = label;
+        self.staged = state.lock().ok().and_then(|mut state| state.take().map(|s| (label, s)));
+    }
+
+    /// The staged state is the application's from here on.
+    pub(crate) fn adopt(&mut self, label: Zxid) {
+        let staged = self.staged.take_if(|(staged, _)| *staged == label);
+        assert!(staged.is_some(), "no state of {label} is staged");
+        self.planned = label;
+        self.orders.extend(staged.map(|(label, state)| Order::Adopt(label, state)));
+    }
+
+    pub(crate) fn take_snapshot(&mut self, label: Zxid) {
+        self.orders.push_back(Order::Save(label));
+    }
+
+    pub(crate) fn send_snapshot(&mut self, link: LinkId, label: Zxid, memberships: Bytes) {
+        self.orders.push_back(Order::Send { link, label, memberships });
+    }
+
+    /// Sends the staged state.
+    pub(crate) fn send_staged(
+        &self,
+        label: Zxid,
+        memberships: Bytes,
+    ) -> Result<Pieces, Unreadable> {
+        let (_, state) = self.staged.as_ref().ok_or(Unreadable)?;
+        let snapshot = A::staged_snapshot(state);
+        stream::send_snapshot(label, memberships, snapshot).map_err(|_| Unreadable)
+    }
+
+    /// Forgets what was received and not installed.
+    pub(crate) fn discard(&mut self) {
+        self.forget_reception();
+    }
+
+    pub(super) fn forget_reception(&mut self) {
+        if let Some(reception) = self.reception.take() {
+            reception.wanted.revoke();
+            self.disk.discard_staged();
+        }
+    }
+
+    /// Begins to restore what a leader sends, beside everything else.
+    pub(crate) fn receive(&mut self, label: Zxid) -> io::Result<Intake> {
+        self.forget_reception();
+        let (wanted, state) = (Wanted::new(), Arc::new(Mutex::new(None)));
+        let place = Arc::clone(&state);
+        let reception = Reception {
+            label,
+            disk: self.disk.clone(),
+            wanted: Arc::clone(&wanted),
+            turn: Arc::clone(&self.receptions),
+            restore: A::restore(label),
+            membership: A::staged_membership,
+            deposit: Box::new(move |state| {
+                if let Ok(mut place) = place.lock() {
+                    *place = Some(state);
+                }
+            }),
+            keep_alive: self.keep_alive.clone(),
+        };
+        let intake = stream::receive(reception)?;
+        self.reception = Some(Receiving { label, wanted, state });
+        Ok(intake)
+    }
+
+    pub(super) fn save(&self, label: Zxid, snapshot: A::Snapshot) {
+        let (inbox, disk, stop) = (Arc::clone(&self.inbox), self.disk.clone(), self.stop.clone());
+        let keep_alive = self.keep_alive.clone();
+        let done = move |outcome| drop(inbox.put(WorkerReport::Saved(label, outcome)));
+        if let Err(error) = stream::save(label, snapshot, disk, stop, keep_alive, done) {
+            drop(self.inbox.put(WorkerReport::Saved(label, Err(error.into()))));
+        }
+    }
+}
