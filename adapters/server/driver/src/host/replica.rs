@@ -62,6 +62,8 @@ pub(crate) struct Replica<A: Application> {
     inbox: Arc<Inbox<WorkerReport<A>>>,
     /// Whether the application was quick lately.
     quick: bool,
+    /// When it is not.
+    pace: Pace,
     orders: VecDeque<Order<A>>,
     /// The last transaction that the state will have when every order is carried out.
     planned: Zxid,
@@ -152,6 +154,7 @@ impl<A: Application> Replica<A> {
             thread: None,
             inbox,
             quick: true,
+            pace: Pace::DRIVEN,
             orders: VecDeque::new(),
             planned: Zxid::ZERO,
             applied: Zxid::ZERO,
@@ -259,7 +262,7 @@ impl<A: Application> Replica<A> {
                 break;
             }
             let reads = matches!(order, Order::Replay { .. });
-            if reads || !self.quick || now - begun > INLINE_TIME {
+            if reads || !self.quick || now - begun > self.pace.inline {
                 self.send_to_thread()?;
                 break;
             }
@@ -273,7 +276,7 @@ impl<A: Application> Replica<A> {
             self.conclude(&mut done, then);
             self.done = done;
             let before = std::mem::replace(&mut now, Instant::now());
-            self.quick = now - before < SLOW;
+            self.quick = now - before < self.pace.slow;
         }
         if let Some(reason) = self.halted.clone() {
             return Err(ServerError::HaltedByService { reason });
@@ -298,7 +301,7 @@ impl<A: Application> Replica<A> {
                     self.heard = worker.heard;
                     self.deadline = worker.service.deadline();
                     self.worker = Some(worker);
-                    self.quick = slowest < SLOW;
+                    self.quick = slowest < self.pace.slow;
                     rest.append(&mut self.orders);
                     self.orders = rest;
                     self.ticks = self.ticks && self.orders.iter().any(Order::is_tick);
@@ -398,10 +401,19 @@ impl<A: Application> Drop for Replica<A> {
     }
 }
 
-/// How long the loop carries out orders before the thread goes on with them.
-const INLINE_TIME: Duration = Duration::from_millis(2);
-/// An application that takes longer for one order is slow.
-const SLOW: Duration = Duration::from_millis(1);
+/// How long the application may hold the loop up.
+#[derive(Clone, Copy)]
+struct Pace {
+    /// How long the loop carries out orders before the thread goes on with them.
+    inline: Duration,
+    /// An application that takes longer for one order is slow.
+    slow: Duration,
+}
+
+impl Pace {
+    const DRIVEN: Self = Self { inline: Duration::from_millis(2), slow: Duration::from_millis(1) };
+}
+
 /// How many orders it gets at a time.
 const ORDERS_MAX: usize = 1024;
 /// How many bytes of transactions it gets at a time.

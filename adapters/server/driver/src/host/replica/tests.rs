@@ -26,6 +26,8 @@ struct Notes {
     told: Told,
     /// Waits for a word before each transaction, if there is a sender.
     gate: Receiver<()>,
+    /// Hears that it begins to wait.
+    waits: Sender<()>,
 }
 
 /// Notes what it is told of clients, and closes the connection of one that sends what is no frame.
@@ -89,6 +91,8 @@ impl Clients<Notes> for Noted {
     }
 }
 
+const A_LONG_TIME: Duration = Duration::from_secs(3600);
+
 type Told = Arc<Mutex<Vec<String>>>;
 
 struct State(i64);
@@ -140,6 +144,7 @@ impl Application for Notes {
     }
 
     fn apply(&mut self, txn: &Txn) {
+        let _ = self.waits.try_send(());
         let _ = self.gate.recv_blocking();
         assert_ne!(txn.body, "panic", "as asked for");
         self.note(format!("apply {}", txn.zxid.0));
@@ -179,6 +184,7 @@ struct Stage {
     told: Told,
     /// While it is there, each transaction waits for a word.
     gate: Option<Sender<()>>,
+    waits: Receiver<()>,
     woken: Receiver<()>,
     disk: Disk,
     tickets: u64,
@@ -190,8 +196,8 @@ impl Stage {
         let (disk, dir) = stream::tests::disk();
         let (wake, woken) = bounded(1);
         let told = Told::default();
-        let (gate, gate_kept) = bounded(1);
-        let mut application = Notes { told: Arc::clone(&told), gate: gate_kept };
+        let ((gate, gate_kept), (begins, waits)) = (bounded(1), bounded(1));
+        let mut application = Notes { told: Arc::clone(&told), gate: gate_kept, waits: begins };
         let host = Host {
             id: ServerId(1),
             tick: Duration::ZERO,
@@ -199,7 +205,7 @@ impl Stage {
             txn_bytes_max: 0,
             remembered: None,
         };
-        let replica = Replica::new(ReplicaParts {
+        let mut replica = Replica::new(ReplicaParts {
             clients: application.clients(host),
             clock: Arc::new(|| CoreInstant(7)),
             application,
@@ -212,7 +218,9 @@ impl Stage {
             keep_alive: KeepAlive::idle(),
         });
         drop(gate);
-        Self { replica, told, gate: None, woken, disk, tickets: 0, _dir: dir }
+        // However slow this machine is: what is to be slow says so.
+        replica.pace = Pace { inline: A_LONG_TIME, slow: A_LONG_TIME };
+        Self { replica, told, gate: None, waits, woken, disk, tickets: 0, _dir: dir }
     }
 
     /// From now on, transactions wait.
@@ -585,7 +593,7 @@ fn a_tick_comes_when_it_is_due_and_once() {
 fn busy() -> Stage {
     let mut stage = Stage::new(None);
     stage.close_gate();
-    stage.replica.quick = false;
+    (stage.replica.quick, stage.replica.pace.slow) = (false, Duration::ZERO);
     for zxid in 1..=3 {
         stage.replica.deliver(txn(zxid));
     }
@@ -603,6 +611,7 @@ fn a_word_waits_for_what_is_being_done_and_for_nothing_else() {
     assert_eq!(stage.run().clients, []);
     assert_eq!(stage.replica.words_due(), None, "nothing is at hand for it");
     // Longer than the thread works before it comes home.
+    stage.waits.recv_blocking().unwrap();
     std::thread::sleep(Duration::from_millis(10));
     stage.gate.as_ref().unwrap().send_blocking(()).unwrap();
     while stage.replica.worker.is_none() && stage.replica.heard == 0 {
