@@ -174,3 +174,20 @@ fn all_watches_of_a_client_are_set_again_in_one_frame() {
     stand.tell(Event::Disconnected(client));
     assert_eq!(watch_count(&mut stand), 0);
 }
+
+/// Its client does not know yet whether it has a session, and so none of watches that it had.
+#[test]
+fn a_long_frame_behind_a_session_that_is_only_asked_for_ends_the_connection() {
+    for length in [1_048_575, 1_048_576] {
+        let mut stand = Stand::new(true);
+        let client = stand.connect();
+        stand.ask(client, 0, 4000);
+        let head = [&(-8_i32).to_be_bytes()[..], &101_i32.to_be_bytes()].concat();
+        let frame = [head, vec![0; length - 8]].concat();
+        stand.send(client, vec![Frame::Whole(frame.into())]);
+        let taken = length == 1_048_575;
+        assert_eq!(stand.is_closed_without_a_byte(client), !taken);
+        stand.settle();
+        assert_eq!(stand.answer(client).is_some(), taken);
+    }
+}
