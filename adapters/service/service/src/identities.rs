@@ -13,6 +13,7 @@ use sha1::{Digest as _, Sha1};
 use sha2::{Sha256, Sha384, Sha512};
 
 use crate::options::DigestAlgorithm;
+use crate::proofs::Scheme;
 use crate::service::{Service, Step};
 use crate::wire::{ReplyHeader, code, reply};
 
@@ -30,8 +31,7 @@ impl Service {
         let proved = match scheme {
             Some("digest") => {
                 let id = digest(proof, self.options.digest_algorithm);
-                let super_digest = self.options.super_digest.as_deref();
-                let may_all = super_digest.is_some_and(|own| is_same_secret(own, &id));
+                let may_all = self.may_do_everything(step, client, &id);
                 if let Some(connection) = self.clients.get_mut(&client) {
                     connection.identify("digest", &id);
                     if may_all {
@@ -48,10 +48,50 @@ impl Service {
         let bytes = reply(ReplyHeader { xid, zxid: Zxid::ZERO, err }, |_| {});
         self.send(step.out, client, bytes);
         if !proved {
-            self.counters.auth_failed += 1;
+            self.failed(step, client, Scheme::of(scheme));
             self.close(step.out, client, Close::AfterWriting);
         }
     }
+
+    /// Whether this is the digest of who may do everything. Of another with that name it is noted that it was guessed.
+    fn may_do_everything(&mut self, step: &Step<'_>, client: ClientId, id: &str) -> bool {
+        let own = self.options.super_digest.as_deref().filter(|own| name(own) == name(id));
+        let Some(is_own) = own.map(|own| is_same_secret(own, id)) else { return false };
+        if self.has_to_wait(step, client) {
+            return false;
+        }
+        if !is_own {
+            self.failed(step, client, Scheme::Digest);
+        }
+        is_own
+    }
+
+    fn failed(&mut self, step: &Step<'_>, client: ClientId, scheme: Scheme) {
+        if let Some(connection) = self.clients.get(&client) {
+            self.proofs.failed(step.at, scheme, connection.remote.ip());
+        }
+    }
+
+    /// Whether too many proofs have failed from where a client is.
+    fn has_to_wait(&mut self, step: &Step<'_>, client: ClientId) -> bool {
+        let Some(connection) = self.clients.get(&client) else { return true };
+        let address = connection.remote.ip();
+        if !self.proofs.has_to_wait(step.at, address) {
+            return false;
+        }
+        if let Some(suppressed) = self.said_guesses.permit(step.at) {
+            tracing::warn!(
+                %address, suppressed,
+                "too many wrong passwords for who may do everything: none counts from there for a while"
+            );
+        }
+        true
+    }
+}
+
+/// The name in an identity of a digest.
+fn name(id: &str) -> &str {
+    id.split(':').next().unwrap_or_default()
 }
 
 /// The identity of a name and a password: the name, and behind a colon the digest of both. The name ends at the

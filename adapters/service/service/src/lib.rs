@@ -18,7 +18,7 @@
 //! | `pauses` | whether this server stood still, and may not have heard what was said |
 //! | `containers` | at the leader: nodes that go by themselves |
 //! | `connection`, `handshake` | one client, and how it comes to its session |
-//! | `requests`, `screen`, `identities` | what is asked for, what goes no further, who asks |
+//! | `requests`, `screen`, `identities`, `proofs` | what is asked for, what goes no further, who asks; who guesses |
 //! | `order` | replies in the order of requests |
 //! | `reads`, `applied` | answers from the tree; events and replies of what is applied |
 //! | `stopping`, `shares` | clients leave a server that is about to stop |
@@ -45,6 +45,7 @@ mod options;
 mod order;
 mod pauses;
 mod portion;
+mod proofs;
 mod reads;
 mod requests;
 mod rewatches;

@@ -17,6 +17,7 @@ use crate::digests::Digests;
 use crate::log_limit::LogLimit;
 use crate::options::Options;
 use crate::pauses::Pauses;
+use crate::proofs::Proofs;
 use crate::sessions::Sessions;
 use crate::shares::Shares;
 use crate::tracker::Tracker;
@@ -49,11 +50,14 @@ pub struct Service {
     /// The epoch in which it serves, or has served last.
     pub(crate) epoch: Epoch,
     pub(crate) counters: Counters,
+    pub(crate) proofs: Proofs,
     pub(crate) digests: Digests,
     /// Of those that have seen more than this server has.
     pub(crate) said_ahead: LogLimit,
     /// Of those that do not take their events.
     pub(crate) said_cut_off: LogLimit,
+    /// Of those that guess.
+    pub(crate) said_guesses: LogLimit,
     /// Of long replies.
     pub(crate) said_long: LogLimit,
     /// Of too many watches.
@@ -107,7 +111,6 @@ pub(crate) struct Counters {
     pub(crate) latency_sum_ms: u64,
     pub(crate) latency_min_ms: Option<u64>,
     pub(crate) latency_max_ms: u64,
-    pub(crate) auth_failed: u64,
     /// Clients that have seen more than this server has.
     pub(crate) ahead: u64,
     /// Connections that were closed because their sessions are at others.
@@ -152,9 +155,11 @@ impl Service {
             role: Role::Idle,
             epoch: Epoch::ZERO,
             counters: Counters::default(),
+            proofs: Proofs::default(),
             digests: Digests::default(),
             said_ahead: LogLimit::default(),
             said_cut_off: LogLimit::default(),
+            said_guesses: LogLimit::default(),
             said_long: LogLimit::default(),
             said_watches: LogLimit::default(),
             telling: VecDeque::new(),

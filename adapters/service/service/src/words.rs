@@ -24,6 +24,7 @@ use quorate_core::zxid::Zxid;
 
 use crate::connection::Connection;
 use crate::portion::Next;
+use crate::proofs::Scheme;
 use crate::service::{Counters, Role, Service, Step};
 use crate::wire::op;
 use crate::zookeeper::ZooKeeper;
@@ -92,6 +93,7 @@ impl Service {
             }
             "srst" => {
                 self.counters = Counters::default();
+                self.proofs.reset();
                 "Server stats reset.\n".into()
             }
             _ => String::new(),
@@ -176,7 +178,12 @@ impl Service {
         }
         line("ephemerals_count", &tree.ephemeral_count().to_string());
         line("global_sessions", &tree.session_count().to_string());
-        line("auth_failed_count", &counters.auth_failed.to_string());
+        line("auth_failed_count", &self.proofs.count().to_string());
+        for (name, scheme) in
+            [("digest", Scheme::Digest), ("x509", Scheme::X509), ("other", Scheme::Other)]
+        {
+            line(&format!("auth_failed_{name}"), &self.proofs.of(scheme).to_string());
+        }
         line("digest_mismatches_count", &self.digests.differed().to_string());
         line("clients_ahead", &counters.ahead.to_string());
         line("sessions_moved", &counters.moved.to_string());

@@ -1,7 +1,7 @@
 //! Who may do what, and who is told: identities, access lists, the refusals of a client's own server.
 
 use bytes::Bytes;
-use quorate_application::clients::ClientId;
+use quorate_application::clients::{ClientId, Frame};
 use quorate_service::wire::{Request, Response, op};
 use quorate_service::{DigestAlgorithm, Options, ZooKeeper};
 use quorate_znode::acl::Acl;
@@ -22,8 +22,8 @@ fn set_acl(path: &str, list: Vec<Acl>) -> Request {
     Request::SetAcl { path: path.into(), acl: Some(list), version: -1 }
 }
 
-fn prove(stand: &mut Stand, client: ClientId, proof: &'static str) {
-    let auth = Bytes::from_static(proof.as_bytes());
+fn prove(stand: &mut Stand, client: ClientId, proof: &str) {
+    let auth = Bytes::copy_from_slice(proof.as_bytes());
     stand.request(client, &[(-4, Request::Auth { kind: 0, scheme: Some("digest".into()), auth })]);
     assert_eq!(stand.headers(client), [(-4, 0, 0)], "with no zxid");
 }
@@ -183,6 +183,46 @@ fn who_may_do_everything_may_and_hears_everything() {
         let expected: &[&str] = if super_digest { &["changed /own", "1 ok"] } else { &["1 -102"] };
         assert_eq!(told, expected);
     }
+}
+
+/// The right password does not count either, from an address that has guessed so often, for a minute.
+#[test]
+fn who_guesses_at_who_may_do_everything_has_to_wait_and_failures_are_counted_by_scheme() {
+    let mut stand = Stand::with(true, |options| {
+        options.super_digest = Some("super:D/InIHSb7yEEbrWz8b9l71RjZJU=".into());
+        options.session_timeout_max = Some(std::time::Duration::from_secs(3600));
+    });
+    let (client, _) = stand.client();
+    stand.call(client, with_list(create("/own"), vec![acl(31, "digest", BOB)])).unwrap();
+    let (guesses, _) = stand.client();
+    for n in 0..20 {
+        prove(&mut stand, guesses, &format!("super:{n}"));
+    }
+    prove(&mut stand, guesses, "super:test");
+    stand.call(guesses, get("/own", false)).unwrap_err();
+    // What else is proved from there counts as ever.
+    prove(&mut stand, guesses, "bob:secret");
+    stand.call(guesses, get("/own", false)).unwrap();
+    stand.now = stand.now + std::time::Duration::from_secs(61);
+    let (late, _) = stand.client();
+    prove(&mut stand, late, "super:test");
+    stand.call(late, get("/own", false)).unwrap();
+    for scheme in [Some("x509"), Some("rumour"), None] {
+        let (client, _) = stand.client();
+        let scheme = scheme.map(String::from);
+        stand.request(client, &[(-4, Request::Auth { kind: 0, scheme, auth: Bytes::new() })]);
+    }
+    let mut say = |word: &[u8; 4]| {
+        let client = stand.connect();
+        stand.send(client, vec![Frame::Word(*word)]);
+        stand.text(client)
+    };
+    let told = say(b"mntr");
+    for (name, count) in [("count", 23), ("digest", 20), ("x509", 1), ("other", 2)] {
+        assert!(told.contains(&format!("zk_auth_failed_{name}\t{count}\n")), "{told}");
+    }
+    say(b"srst");
+    assert!(say(b"mntr").contains("zk_auth_failed_count\t0\n"));
 }
 
 #[test]

@@ -30,6 +30,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("options", Floor(1)),
     ("pauses", Floor(1)),
     ("portion", Floor(1)),
+    ("proofs", Floor(1)),
     ("sessions", Floor(1)),
     ("shares", Floor(1)),
     ("tracker", Floor(1)),
