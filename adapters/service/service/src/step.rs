@@ -100,6 +100,10 @@ impl Service {
                 }
             }
             Event::Received { client, frames } => self.on_received(step, client, frames),
+            Event::Begun(client) if !self.serves() => {
+                self.close(step.out, client, Close::AfterWriting);
+            }
+            Event::Begun(_) => {}
             Event::Heard(client) => self.touch(step.at, client),
             Event::Written { client, bytes } => self.on_written(step.at, client, bytes),
             Event::Disconnected(client) => {

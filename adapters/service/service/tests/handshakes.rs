@@ -219,3 +219,17 @@ fn every_connection_ends_when_its_server_loses_the_leader_and_nothing_more_is_sa
     stand.tell(Event::Revalidated([&0x99_i64.to_be_bytes()[..], &[1]].concat().into()));
     assert!(stand.tree().get("/x").is_some());
 }
+
+/// A client may take its time for the rest: it has come for nothing either way.
+#[test]
+fn a_server_that_does_not_serve_closes_a_connection_when_it_sees_how_long_the_first_frame_is() {
+    for serves in [false, true] {
+        let mut stand = Stand::idle(1, |_| {});
+        if serves {
+            stand.serve(true);
+        }
+        let client = stand.connect();
+        stand.tell(Event::Begun(client));
+        assert_eq!(stand.is_closed_without_a_byte(client), !serves);
+    }
+}

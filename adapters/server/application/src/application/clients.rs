@@ -67,6 +67,8 @@ pub enum Event {
         /// What.
         frames: Vec<Frame>,
     },
+    /// A client has sent what tells how long its first frame is ([`Framing::announced`]), and not all of it.
+    Begun(ClientId),
     /// A client was heard from, and has sent no whole frame: it has to wait for its turn to send a long one, or that has
     /// come. From now on it has the time that it may be silent.
     Heard(ClientId),

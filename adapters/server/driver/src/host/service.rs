@@ -86,6 +86,7 @@ impl<A: Application> Service<A> {
             Event::Connected { client, .. } => self.open.insert(*client),
             Event::Disconnected(client) => self.open.remove(client),
             Event::Received { client, .. }
+            | Event::Begun(client)
             | Event::Heard(client)
             | Event::Written { client, .. } => self.open.contains(client),
             Event::Tick

@@ -68,7 +68,7 @@ pub(super) async fn run<R: Runtime, F: Framing>(
 
     let stream = Mutex::new(stream);
     let side = Side { runtime: &runtime, shared: &shared, client, stream: &stream, line: &line };
-    let reader = Reader { side, framing, buf: BytesMut::new(), turn: None };
+    let reader = Reader { side, framing, buf: BytesMut::new(), turn: None, begun: false };
     let mut writer = Writer { side, batch: Bytes::new(), much: false, unflushed: false };
     let end = match open(&line, reader.read(), &mut writer).await {
         Some(end) => end,
@@ -178,6 +178,8 @@ struct Reader<'a, R: Runtime, F> {
     buf: BytesMut,
     /// The right to keep a long frame.
     turn: Option<Turn>,
+    /// The loop knows that the first frame has begun, or has come.
+    begun: bool,
 }
 
 /// What is told to the loop at a time.
@@ -217,7 +219,12 @@ impl<R: Runtime, F: Framing> Reader<'_, R, F> {
                 self.buf = BytesMut::new();
             }
             if !taken.frames.is_empty() {
+                self.begun = true;
                 return Some(taken);
+            }
+            if !self.begun && self.framing.announced(&self.buf).is_some() {
+                self.begun = true;
+                self.tell_event(Event::Begun(self.side.client)).await;
             }
             self.wait_for_turn().await;
             if !matches!(self.side.read_some(&mut self.buf).await, Ok(1..)) {
@@ -233,24 +240,23 @@ impl<R: Runtime, F: Framing> Reader<'_, R, F> {
         }
         let announced = self.framing.announced(&self.buf);
         let Some(bytes) = announced.filter(|bytes| *bytes > UNFINISHED_FREE) else { return };
-        let Side { shared, .. } = self.side;
+        let Side { shared, client, .. } = self.side;
         let longest = bytes > shared.frame_bytes_max + LENGTH_BYTES;
         let turns = if longest { &shared.longest } else { &shared.unfinished };
         let (turn, come) = turns.queue_up(bytes);
         if let Some(come) = come {
             // It is we who let it wait: it has been heard now, and again when its turn has come.
-            self.tell_heard().await;
+            self.tell_event(Event::Heard(client)).await;
             closed(&come).await;
-            self.tell_heard().await;
+            self.tell_event(Event::Heard(client)).await;
         }
         self.turn = Some(turn);
     }
 
-    async fn tell_heard(&self) {
+    async fn tell_event(&self, event: Event) {
         let Side { shared, client, .. } = self.side;
-        let heard = ClientNews::Event(Event::Heard(client), client, Held::default());
         // No receiver is left: the server ends.
-        drop(shared.events.send(heard).await);
+        drop(shared.events.send(ClientNews::Event(event, client, Held::default())).await);
     }
 
     /// Tells the loop; waits while too much waits for it.

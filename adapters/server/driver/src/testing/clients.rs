@@ -182,6 +182,37 @@ pub async fn a_client_that_says_nothing_is_closed<R: Runtime>(stage: Stage<R>) {
     assert_eq!(other.number(b'g').await, 0);
 }
 
+/// Three bytes say nothing, and a whole frame all at once.
+pub async fn a_service_hears_when_it_sees_how_long_a_first_frame_is<R: Runtime>(stage: Stage<R>) {
+    let (ensemble, id) = running(&stage, 1, serve_clients).await;
+    let mut asking = Caller::served(&stage, &ensemble, id).await;
+    asking.ask(b"e").await;
+    let before = asking.number(b'e').await;
+    let mut slow = Caller::to(&stage, &ensemble, id).await;
+    slow.write(&framed(b"g")[..3]).await;
+    let mut quick = Caller::to(&stage, &ensemble, id).await;
+    quick.ask(b"g").await;
+    assert_eq!(quick.number(b'g').await, 0);
+    asking.ask(b"e").await;
+    assert_eq!(asking.number(b'e').await, before);
+    slow.write(&framed(b"g")[3..4]).await;
+    let mut heard = before;
+    for _ in 0..20_000 {
+        asking.ask(b"e").await;
+        heard = asking.number(b'e').await;
+        if heard > before {
+            break;
+        }
+    }
+    assert_eq!(heard, before + 1);
+    slow.write(&framed(b"g")[4..]).await;
+    assert_eq!(slow.number(b'g').await, 0);
+    // Only the first.
+    slow.write(&framed(b"e")[..4]).await;
+    slow.write(&framed(b"e")[4..]).await;
+    assert_eq!(slow.number(b'e').await, before + 1);
+}
+
 pub async fn what_is_no_frame_is_answered_and_closed<R: Runtime>(stage: Stage<R>) {
     let (ensemble, id) = running(&stage, 1, serve_clients).await;
     drop(Caller::served(&stage, &ensemble, id).await);

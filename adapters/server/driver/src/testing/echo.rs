@@ -130,6 +130,8 @@ pub struct Answers {
     stops: Option<Instant>,
     syncs: BTreeMap<SyncId, ClientId>,
     next_sync: u64,
+    /// How many clients had begun a frame before it was whole.
+    begun: u64,
 }
 
 #[derive(Debug, Default)]
@@ -181,6 +183,7 @@ impl Answers {
             }
             let now = match letter {
                 b'g' => Some(Bytes::copy_from_slice(&count.to_be_bytes())),
+                b'e' => Some(Bytes::copy_from_slice(&self.begun.to_be_bytes())),
                 b'b' => Some(vec![0; (&body[..]).get_u32() as usize].into()),
                 b'h' => Some(Bytes::new()),
                 b'k' => Some(Bytes::copy_from_slice(&self.kept.to_be_bytes())),
@@ -253,6 +256,10 @@ impl Clients<Echo> for Answers {
                     }
                 }
                 vec![client]
+            }
+            Event::Begun(_) => {
+                self.begun += 1;
+                vec![]
             }
             Event::Heard(_) => vec![],
             Event::Written { client, bytes } => {

@@ -172,6 +172,7 @@ macro_rules! suite {
                 a_client_that_does_not_read_costs_only_itself,
                 half_a_frame_holds_nothing_up,
                 a_client_that_says_nothing_is_closed,
+                a_service_hears_when_it_sees_how_long_a_first_frame_is,
                 what_is_no_frame_is_answered_and_closed,
                 clients_of_one_address_have_a_share_of_the_connections,
                 what_services_tell_each_other_arrives,
