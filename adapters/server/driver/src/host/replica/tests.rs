@@ -679,3 +679,30 @@ fn clients_wait_while_the_service_is_behind() {
         drop(stage.run());
     }
 }
+
+/// What clients send in a turn and what is committed are carried out in the order in which they came, and of either only so
+/// much may come before the other: of clients so many events, of transactions as many as the core hands out at a time.
+#[test]
+fn neither_clients_nor_commits_are_carried_out_before_more_of_the_other_than_there_was() {
+    let mut stage = busy();
+    let mut events = 1;
+    while stage.replica.hears_clients() {
+        stage.replica.tell_service(connected(4 + events));
+        events += 1;
+    }
+    stage.replica.deliver(txn(4));
+    stage.replica.deliver(txn(5));
+    stage.gate = None;
+    stage.until_applied(5);
+    stage.replica.tell_service(connected(1000));
+    stage.replica.deliver(txn(6));
+    stage.until_applied(6);
+    let clients = (0..events).map(|nth| format!("client {}", 4 + nth));
+    let mut expected = applies(1..=3);
+    expected.extend(clients);
+    expected.extend(applies(4..=5));
+    expected.push("client 1000".to_owned());
+    expected.extend(applies([6]));
+    assert_eq!(stage.told(), expected);
+    assert_eq!(events, 256);
+}
