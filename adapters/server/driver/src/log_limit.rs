@@ -1,6 +1,7 @@
 //! Warnings that outsiders can cause, at a bounded rate: a log is no place that they may fill.
 //!
-//! What was kept back is counted, and the count is said with the next one.
+//! What was kept back is counted, and the count is said with the next one. The service does the same for its clients, in
+//! the time of its steps and without a lock; below both are only the core and the traits, which log nothing.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
