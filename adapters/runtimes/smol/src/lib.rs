@@ -67,6 +67,11 @@ impl Runtime for Smol {
         of.local_addr()
     }
 
+    fn limit(&self, listener: &TcpListener, waiting_max: u32) {
+        // With a longer queue it works, too.
+        drop(quorate_driver::limit_queue(listener, waiting_max));
+    }
+
     fn relax(&self, stream: &TcpStream, keep_alive: bool) {
         // It works with them, too.
         drop(quorate_driver::tune_for_client(stream, keep_alive));

@@ -111,6 +111,11 @@ impl Runtime for Tokio {
         of.local_addr()
     }
 
+    fn limit(&self, listener: &TcpListener, waiting_max: u32) {
+        // With a longer queue it works, too.
+        drop(quorate_driver::limit_queue(listener, waiting_max));
+    }
+
     fn relax(&self, stream: &Self::Stream, keep_alive: bool) {
         // It works with them, too.
         drop(quorate_driver::tune_for_client(stream.get_ref(), keep_alive));

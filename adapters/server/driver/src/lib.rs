@@ -71,7 +71,8 @@ pub use quorate_application::{
 pub use quorate_core as core;
 pub use quorate_leadership::{FencingToken, LeadershipError, Lost};
 pub use runtime::{
-    Leadership, OnRuntime, Runtime, lengthen_queue, reset_on_close, tune, tune_for_client,
+    Leadership, OnRuntime, Runtime, lengthen_queue, limit_queue, reset_on_close, tune,
+    tune_for_client,
 };
 pub use server::Server;
 pub use status::{Changes, Leader, Leaders, Metrics, Observed, Status};

@@ -1,4 +1,4 @@
-//! What the driver needs of an async runtime: two types and nine verbs.
+//! What the driver needs of an async runtime: two types and ten verbs.
 //!
 //! Only what differs between runtimes is here. Channels come from a runtime-neutral crate, files from
 //! plain threads, so there is no blocking pool, no mutex and no file in this trait. Dispatch is static:
@@ -47,6 +47,12 @@ pub trait Runtime: Clone + Send + Sync + 'static {
     ///
     /// What the system says.
     fn local_addr(&self, of: &Self::Listener) -> io::Result<SocketAddr>;
+
+    /// Lets no more connections than so many wait at a listener to be accepted ([`limit_queue`]). To override where the socket
+    /// can be had.
+    fn limit(&self, listener: &Self::Listener, waiting_max: u32) {
+        let _ = (listener, waiting_max);
+    }
 
     /// Ends a connection with a reset rather than in order, where the system lets it ([`reset_on_close`]): what is not
     /// written yet is given up. To override where the socket can be had.
@@ -141,6 +147,19 @@ where
     SockRef::from(listener).listen(QUEUE)
 }
 
+/// Lets no more connections than so many wait to be accepted, nor more than the system allows: systems that count otherwise
+/// let one more wait.
+///
+/// # Errors
+///
+/// What the system says; the queue is as long as it was then.
+pub fn limit_queue<'s, S>(listener: &'s S, waiting_max: u32) -> io::Result<()>
+where
+    SockRef<'s>: From<&'s S>,
+{
+    SockRef::from(listener).listen(i32::try_from(waiting_max).unwrap_or(i32::MAX))
+}
+
 /// Lets a connection end with a reset when it is closed: what it has not sent yet is given up, and nothing is kept of it.
 ///
 /// # Errors
@@ -206,5 +225,18 @@ mod tests {
         let connect = |_| TcpStream::connect_timeout(&at, Duration::from_millis(500));
         let connected = (0..600).map(connect).filter(Result::is_ok).count();
         assert_eq!(connected, 600);
+    }
+
+    /// Linux lets one more wait. The others get no answer.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn no_more_wait_to_be_accepted_than_an_operator_says() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        lengthen_queue(&listener).unwrap();
+        limit_queue(&listener, 3).unwrap();
+        let at = listener.local_addr().unwrap();
+        let connect = |_| TcpStream::connect_timeout(&at, Duration::from_millis(200));
+        let waiting: Vec<_> = (0..8).map(connect).filter_map(Result::ok).collect();
+        assert!(waiting.len() <= 4, "{}", waiting.len());
     }
 }

@@ -38,6 +38,15 @@
 //! | `quorate.self` | none | the server's own line while the membership has none for it: before it joins, after it was removed |
 //! | `quorate.membership.forget` | 0 | the operator's word: changes of the membership up to this version bind this server no more |
 //!
+//! # Defaults that differ
+//!
+//! What is not said is as ZooKeeper 3.8 has it (`QuorumPeerConfig`, `zookeeperAdmin`), but for these:
+//!
+//! | key | ZooKeeper's | here | why |
+//! |---|---|---|---|
+//! | `4lw.commands.whitelist` | `srvr` | `conf,mntr,ruok,srvr,stat` | they cost nothing and change nothing |
+//! | `clientPortListenBacklog` | 50 | as many as the system allows | many clients come at once when a server is back |
+//!
 //! In the Java code: `QuorumPeerConfig`.
 
 mod alone;

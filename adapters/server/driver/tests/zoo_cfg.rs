@@ -82,6 +82,41 @@ fn defaults() {
     assert!(cfg.answers("srvr") && cfg.answers("mntr") && !cfg.answers("wchp"));
 }
 
+/// The page of the module has a table of those that are not ZooKeeper's, and these are what it says.
+#[test]
+fn every_default_that_differs_from_zookeepers_is_on_one_page() {
+    let page = include_str!("../src/zoo_cfg.rs");
+    let (_, table) = page.split_once("# Defaults that differ").unwrap();
+    let rows = table.lines().filter_map(|line| line.strip_prefix("//! | `"));
+    let rows: Vec<Vec<_>> = rows.map(|row| row.split(" | ").collect()).collect();
+    let told: Vec<_> = rows.iter().map(|row| (row[0].trim_matches('`'), row[2])).collect();
+    let cfg = good(&format!("initLimit=10\nsyncLimit=5\ndataDir=/data\n{THREE}"));
+    let mut words = cfg.four_letter_words.clone();
+    words.sort();
+    let words = format!("`{}`", words.join(","));
+    assert_eq!(cfg.clients.backlog, None);
+    let differ = [
+        ("4lw.commands.whitelist", &*words),
+        ("clientPortListenBacklog", "as many as the system allows"),
+    ];
+    assert_eq!(told, differ);
+    // All others are ZooKeeper's: said as it has them, they change nothing.
+    let java = "tickTime=3000\nmaxClientCnxns=60\nmaxCnxns=0\nelectionPortBindRetry=3\nsnapCount=100000\n\
+                cnxTimeout=5000\nfastleader.minNotificationInterval=200\nfastleader.maxNotificationInterval=60000\n\
+                observer.election.DelayMs=200\nquorumListenOnAllIPs=false\nreconfigEnabled=false\n\
+                standaloneEnabled=true\nmultiAddress.enabled=false\nfsync.warningthresholdms=1000\n\
+                autopurge.purgeInterval=0\nautopurge.snapRetainCount=3\npreAllocSize=65536\n\
+                snapSizeLimitInKb=4194304\njute.maxbuffer=1048575\ncommitLogCount=500\nsnapshotSizeFactor=0.33\n\
+                leader.maxConcurrentSnapSyncs=10\nsnapshot.trust.empty=false\ndb.autocreate=true\n\
+                globalOutstandingLimit=1000\nleaderServes=yes\nskipACL=no\nextendedTypesEnabled=false\n\
+                enableEagerACLCheck=false\nDigestAuthenticationProvider.digestAlg=SHA1\ndigest.enabled=true\n\
+                clientTcpKeepAlive=false\nrequest_throttle_max_requests=0\nrequest_throttle_drop_stale=true\n\
+                request_stale_latency_check=false\nznode.container.checkIntervalMs=60000\n\
+                znode.container.maxPerMinute=10000\nznode.container.maxNeverUsedIntervalMs=0\n";
+    let said = good(&format!("initLimit=10\nsyncLimit=5\ndataDir=/data\n{java}{THREE}"));
+    assert_eq!(said, cfg);
+}
+
 #[test]
 fn every_key_with_and_without_its_prefix() {
     for prefix in ["", "zookeeper."] {
@@ -760,7 +795,7 @@ fn the_settings_of_the_service() {
     assert_eq!((defaults.containers_per_minute, defaults.container_unused_max), (10_000, None));
     let text = "enableEagerACLCheck=true\nclientTcpKeepAlive=true\nmaxClientCnxns=0\nmaxCnxns=7\n\
                 globalOutstandingLimit=9\nrequest_throttle_max_requests=20\n\
-                request_throttle_stall_time=50\nrequest_stale_latency_check=true\n\
+                clientPortListenBacklog=9\nrequest_throttle_stall_time=50\nrequest_stale_latency_check=true\n\
                 throttled_op_wait_time=5\ndigest.enabled=false\nleaderServes=no\n\
                 quorate.maxWatchesPerConnection=0\nquorate.maxWatches=8\n\
                 DigestAuthenticationProvider.digestAlg=SHA-512\n\
@@ -779,12 +814,17 @@ fn the_settings_of_the_service() {
     let config = ServerConfig::from(cfg);
     assert_eq!((config.max_client_connections, config.max_connections), (0, 7));
     assert!(config.client_keep_alive);
+    assert_eq!(config.client_backlog, Some(9));
+    for none in ["", "clientPortListenBacklog=-1\n", "clientPortListenBacklog=0\n"] {
+        assert_eq!(good(&format!("{BASE}{THREE}{none}")).clients.backlog, None, "{none}");
+    }
     let crossed = refused_line("minSessionTimeout=5000\nmaxSessionTimeout=4000");
     assert!(crossed.contains("maxSessionTimeout=4000: should be at least minSess"), "{crossed}");
     for wrong in [
         "request_throttle_max_requests=many",
         "request_stale_connection_check=maybe",
         "maxClientCnxns=-1",
+        "clientPortListenBacklog=-2",
         "enableEagerACLCheck=yes",
         "DigestAuthenticationProvider.digestAlg=MD5",
     ] {

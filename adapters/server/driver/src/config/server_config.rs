@@ -93,6 +93,9 @@ pub struct ServerConfig {
     /// Whether connections of clients that are silent are probed (`clientTcpKeepAlive`); no. A session that is silent ends
     /// either way.
     pub client_keep_alive: bool,
+    /// How many connections of clients may wait at one address to be accepted (`clientPortListenBacklog`); as many as the
+    /// system allows, if none.
+    pub client_backlog: Option<u32>,
     /// How long the connection of a client may take to its first whole frame; 10 s.
     pub first_frame_timeout: Duration,
     /// Within about what time the connections of clients are closed before the server ends in order, a share at a time
@@ -141,6 +144,7 @@ impl ServerConfig {
             max_client_connections: 60,
             max_connections: 0,
             client_keep_alive: false,
+            client_backlog: None,
             first_frame_timeout: Duration::from_secs(10),
             client_shed: SHED,
             long_frame_bytes: 64 << 20,
@@ -210,6 +214,7 @@ impl From<ZooCfg> for ServerConfig {
             max_client_connections: cfg.clients.max_per_address,
             max_connections: cfg.clients.max_connections,
             client_keep_alive: cfg.clients.keep_alive,
+            client_backlog: cfg.clients.backlog,
             client_shed: cfg.shed.unwrap_or(SHED),
             ..Self::new(core, cfg.data_dir)
         }

@@ -22,6 +22,11 @@ pub(super) trait Door<R: Runtime>: Send + Sync {
     /// Takes note of whether the socket fails: said again for as long as it does.
     fn report(&self, failing: bool) -> impl Future<Output = ()> + Send;
 
+    /// A socket is open, for the first time or anew.
+    fn opened(&self, listener: &R::Listener) {
+        let _ = listener;
+    }
+
     /// Takes a connection, or closes it.
     fn admit(&self, stream: R::Stream, remote: SocketAddr);
 }
@@ -35,11 +40,13 @@ pub(super) async fn accept_all<R: Runtime>(
     door: impl Door<R>,
 ) {
     let (mut rest, mut errors) = (ACCEPT_RETRY_MIN, 0);
+    door.opened(&listener);
     let mut listener = Some(listener);
     loop {
         let accepted = match &listener {
             Some(listener) => accept(runtime, listener, &door, &mut errors).await.map(Some),
             None => runtime.listen(at).await.map(|opened| {
+                door.opened(&opened);
                 listener = Some(opened);
                 None
             }),

@@ -100,6 +100,8 @@ pub(crate) struct ClientPort<R, F> {
     pub(crate) framing: F,
     /// Whether silent connections are probed.
     pub(crate) keep_alive: bool,
+    /// How many may wait to be accepted, if an operator says so.
+    pub(crate) backlog: Option<u32>,
 }
 
 impl<R: Runtime, F: Framing> Door<R> for ClientPort<R, F> {
@@ -110,6 +112,12 @@ impl<R: Runtime, F: Framing> Door<R> for ClientPort<R, F> {
     async fn report(&self, failing: bool) {
         if failing {
             Counters::add(&self.shared.server.counters.client_accept_errors);
+        }
+    }
+
+    fn opened(&self, listener: &R::Listener) {
+        if let Some(backlog) = self.backlog {
+            self.connections.runtime.limit(listener, backlog);
         }
     }
 

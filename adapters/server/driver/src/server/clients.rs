@@ -38,6 +38,7 @@ pub(super) fn serve<R: Runtime>(
         limit: Arc::new(AddressLimit::with_total(of_one, of_all)),
         framing,
         keep_alive: config.client_keep_alive,
+        backlog: config.client_backlog,
     };
     let listeners = ClientListeners::new(port, acceptors.clone(), bound);
     let addrs = listeners.addrs();

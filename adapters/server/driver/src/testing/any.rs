@@ -57,6 +57,7 @@ trait Erased: Send + Sync {
     fn listen(&self, at: SocketAddr) -> Boxed<'_, io::Result<Listener>>;
     fn accept<'a>(&'a self, on: &'a Listener) -> Boxed<'a, io::Result<(Stream, SocketAddr)>>;
     fn local_addr(&self, of: &Listener) -> io::Result<SocketAddr>;
+    fn limit(&self, listener: &Listener, waiting_max: u32);
     fn relax(&self, stream: &Stream, keep_alive: bool);
     fn reset(&self, stream: Stream);
     fn dial(&self, to: SocketAddr) -> Boxed<'_, io::Result<Stream>>;
@@ -87,6 +88,11 @@ impl<R: Runtime> Erased for R {
     fn local_addr(&self, of: &Listener) -> io::Result<SocketAddr> {
         let of = of.downcast_ref::<R::Listener>().expect("a listener of the same runtime");
         Runtime::local_addr(self, of)
+    }
+
+    fn limit(&self, listener: &Listener, waiting_max: u32) {
+        let listener = listener.downcast_ref::<R::Listener>();
+        Runtime::limit(self, listener.expect("a listener of the same runtime"), waiting_max);
     }
 
     fn relax(&self, stream: &Stream, keep_alive: bool) {
@@ -130,6 +136,10 @@ impl Runtime for AnyRuntime {
 
     fn local_addr(&self, of: &Listener) -> io::Result<SocketAddr> {
         self.0.local_addr(of)
+    }
+
+    fn limit(&self, listener: &Listener, waiting_max: u32) {
+        self.0.limit(listener, waiting_max);
     }
 
     fn relax(&self, stream: &Stream, keep_alive: bool) {

@@ -32,6 +32,8 @@ struct State {
     /// By port; sockets that were opened later than the number says are well.
     deaf: BTreeMap<u16, (Deafness, u64)>,
     opened: u64,
+    /// How many may wait at which port, as it was said.
+    limits: Vec<(u16, u32)>,
     waiting: Vec<Waker>,
 }
 
@@ -47,6 +49,11 @@ impl Ears {
     /// Lets a port accept again.
     pub fn open(&self, port: u16) {
         self.state.lock().unwrap().deaf.remove(&port);
+    }
+
+    /// How many may wait at which port to be accepted, each time that it was said.
+    pub fn limits(&self) -> Vec<(u16, u32)> {
+        self.state.lock().unwrap().limits.clone()
     }
 
     fn fails(&self, port: u16, number: u64, context: &Context<'_>) -> Poll<io::Error> {
@@ -110,6 +117,11 @@ impl<R: Runtime> Runtime for Deaf<R> {
 
     fn local_addr(&self, of: &Self::Listener) -> io::Result<SocketAddr> {
         self.inner.local_addr(&of.inner)
+    }
+
+    fn limit(&self, listener: &Self::Listener, waiting_max: u32) {
+        self.ears.state.lock().unwrap().limits.push((listener.port, waiting_max));
+        self.inner.limit(&listener.inner, waiting_max);
     }
 
     fn relax(&self, stream: &R::Stream, keep_alive: bool) {

@@ -162,6 +162,7 @@ macro_rules! suite {
                 a_socket_that_is_broken_is_opened_anew_and_the_leader_stays,
                 an_election_port_that_accepts_nothing_costs_no_leadership,
                 a_port_for_clients_that_accepts_nothing_costs_no_leadership,
+                no_more_clients_wait_to_be_accepted_than_an_operator_says,
             }
             clients: {
                 what_a_client_asks_a_follower_is_answered_in_order,

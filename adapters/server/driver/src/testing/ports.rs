@@ -119,3 +119,22 @@ pub async fn a_port_for_clients_that_accepts_nothing_costs_no_leadership<R: Runt
     stage.until("a client", || metrics().clients == 1).await;
     drop(client);
 }
+
+/// Nor behind a port that was opened anew, and of servers as many as ever.
+pub async fn no_more_clients_wait_to_be_accepted_than_an_operator_says<R: Runtime>(
+    stage: Stage<R>,
+) {
+    let stage = stage.deaf(1);
+    let mut ensemble = Ensemble::new(&stage, "127.0.0.1", [1, 0], |_| Echo::default());
+    ensemble.adjust = |config| {
+        config.client_addresses = vec![([127, 0, 0, 1], 0).into()];
+        config.client_backlog = Some(7);
+    };
+    ensemble.start_all().await;
+    let id = ensemble.agreed().await.0;
+    stage.until("a limit", || !ears(&stage, id).limits().is_empty()).await;
+    assert_eq!(ears(&stage, id).limits(), [(0, 7)]);
+    ears(&stage, id).stop(0, Deafness::Broken);
+    stage.until("another", || ears(&stage, id).limits().len() > 1).await;
+    assert!(ears(&stage, id).limits().iter().skip(1).all(|(_, most)| *most == 7));
+}

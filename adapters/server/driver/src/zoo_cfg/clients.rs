@@ -43,6 +43,9 @@ pub struct ClientSettings {
     pub oldest_java: Option<JavaVersion>,
     /// Whether silent connections of clients are probed (`clientTcpKeepAlive`, false).
     pub keep_alive: bool,
+    /// How many connections of clients may wait at one address to be accepted (`clientPortListenBacklog`): as many as the
+    /// system allows, if it is -1, 0 or absent, where Java has 50.
+    pub backlog: Option<u32>,
     /// How many requests may be under way before others wait (`request_throttle_max_requests`, 0 for any number).
     pub throttled_requests_max: Option<usize>,
     /// Whether a request that has waited for longer than its session may be silent is dropped with its connection
@@ -78,6 +81,7 @@ impl ClientSettings {
             extended_types: entries.boolean("extendedTypesEnabled", false)?,
             eager_acl: entries.boolean("enableEagerACLCheck", false)?,
             keep_alive: entries.boolean("clientTcpKeepAlive", false)?,
+            backlog: entries.number_or_off("clientPortListenBacklog")?,
             throttled_requests_max: entries
                 .count_or_none("request_throttle_max_requests", 0)
                 .map(|max| Some(max).filter(|max| *max > 0))?,

@@ -251,6 +251,14 @@ impl<'a> Entries<'a> {
         self.millis(key, 0)
     }
 
+    /// -1 and 0 stand for "not set".
+    pub(super) fn number_or_off(&mut self, key: &'static str) -> Result<Option<u32>, ConfigError> {
+        if self.entries.get(key).is_some_and(|entry| entry.value == "-1") {
+            self.take(key);
+        }
+        Ok(self.number(key, 0, MAX)?.filter(|number| *number > 0))
+    }
+
     pub(super) fn boolean(
         &mut self,
         key: &'static str,

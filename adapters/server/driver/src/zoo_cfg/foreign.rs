@@ -85,7 +85,6 @@ const NOT_USED: [(&str, &[&str]); 13] = [
             "advancedFlowControlEnabled",
             "allowSaslFailedClients",
             "client.*",
-            "clientPortListenBacklog",
             "closeSessionTxn.enabled",
             "commitProcessor.*",
             "connection*",

@@ -31,7 +31,8 @@ pub(super) fn configuration(cfg: &ZooCfg, client_port: Option<u16>) -> String {
     let (min, max) = (cfg.clients.session_timeout_min, cfg.clients.session_timeout_max);
     line(&mut text, format_args!("minSessionTimeout={}", timeout(min, 2)));
     line(&mut text, format_args!("maxSessionTimeout={}", timeout(max, 20)));
-    text.push_str("clientPortListenBacklog=-1\n");
+    let backlog = cfg.clients.backlog.map_or(-1, i64::from);
+    line(&mut text, format_args!("clientPortListenBacklog={backlog}"));
     line(&mut text, format_args!("serverId={}", cfg.my_id));
     if cfg.alone {
         return text;
