@@ -241,6 +241,7 @@ impl<A: Application> Replica<A> {
 
     /// This server serves; everything that it inherited is among what was delivered so far.
     pub(crate) fn serving(&mut self, epoch: Epoch, leads: bool, membership: Membership) {
+        let membership = Box::new(membership);
         self.orders.push_back(Order::Serving { epoch, leads, membership });
     }
 

@@ -38,7 +38,7 @@ impl<A: Application> Replica<A> {
         let staged = self.staged.take_if(|(staged, _)| *staged == label);
         assert!(staged.is_some(), "no state of {label} is staged");
         self.planned = label;
-        self.orders.extend(staged.map(|(label, state)| Order::Adopt(label, state)));
+        self.orders.extend(staged.map(|(label, state)| Order::Adopt(label, Box::new(state))));
     }
 
     pub(crate) fn take_snapshot(&mut self, label: Zxid) {
