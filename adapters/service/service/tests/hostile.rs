@@ -262,13 +262,14 @@ fn a_client_that_does_not_take_its_events_is_cut_off() {
 fn a_client_that_sends_much_is_not_read_until_some_of_it_is_done() {
     let mut stand = Stand::new(true);
     let (client, _) = stand.client();
+    // No longer than a frame may be.
     let data = |xid| {
-        let data = Some(Bytes::from(vec![7; 1 << 20]));
+        let data = Some(Bytes::from(vec![7; 1_000_000]));
         (xid, Request::SetData { path: "/none".to_owned(), data, version: -1 })
     };
-    stand.request(client, &[data(1), data(2), data(3)]);
+    stand.request(client, &[data(1), data(2), data(3), data(4)]);
     assert!(!stand.is_paused(client));
-    stand.request(client, &[data(4)]);
+    stand.request(client, &[data(5)]);
     assert!(stand.is_paused(client));
     stand.settle();
     assert!(!stand.is_paused(client));
@@ -286,7 +287,7 @@ fn a_client_that_sends_much_is_not_read_until_some_of_it_is_done() {
     assert!(!stand.is_paused(early));
     let early = stand.connect();
     stand.ask(early, 0, 4000);
-    stand.request(early, &[data(1), data(2), data(3), data(4)]);
+    stand.request(early, &[data(1), data(2), data(3), data(4), data(5)]);
     assert!(stand.is_paused(early));
     stand.settle();
     assert!(!stand.is_paused(early));
