@@ -32,6 +32,7 @@ extern crate alloc;
 
 mod application;
 mod applied;
+mod between;
 mod connection;
 mod containers;
 mod digests;

@@ -36,7 +36,7 @@ impl Service {
         self.counters.received += 1;
         match connection.state {
             State::New => self.connect(step, client, &frame),
-            State::Opening { .. } | State::Asking { .. } => {
+            State::Between | State::Opening { .. } | State::Asking { .. } => {
                 connection.queued += frame.len();
                 connection.early.push_back(frame);
                 self.has_moved(client);

@@ -109,6 +109,7 @@ impl Service {
             Event::Serving { epoch, leads, membership } => {
                 self.epoch = epoch;
                 self.on_serving(step, leads, &membership);
+                self.end_between(step);
             }
             Event::Retired => self.on_retired(step),
             Event::Synced(sync) => self.on_synced(sync),
@@ -171,7 +172,7 @@ impl Service {
 
     /// It serves no longer: every client finds another server, or this one again. What is under way may come to pass.
     fn on_retired(&mut self, step: &mut Step<'_>) {
-        self.role = Role::Idle;
+        (self.role, self.retired) = (Role::Idle, Some(step.at));
         while let Some((&client, _)) = self.clients.first_key_value() {
             self.close(step.out, client, Close::AfterWriting);
         }
@@ -209,7 +210,7 @@ impl Service {
                 Some(sessions.map_or(containers, |at| at.min(containers)))
             }
             Role::Learner { .. } => (!self.clients.is_empty()).then(|| self.pauses.next()),
-            Role::Idle => None,
+            Role::Idle => self.between_until(),
         };
         let of_shares = self.shares.as_ref().and_then(|shares| shares.due(self.pauses.stepped()));
         pings.into_iter().chain(of_role).chain(of_shares).min()
@@ -219,6 +220,9 @@ impl Service {
     fn on_time(&mut self, step: &mut Step<'_>) {
         if self.pings_owed > 0 {
             self.answer_pings(step);
+        }
+        if self.between_until().is_some_and(|until| until <= step.at) {
+            self.give_up_between(step);
         }
         let (awake_at, epoch) = (self.pauses.awake_at(step.at, self.tick), self.epoch);
         let Some(leading) = self.leading() else { return };
