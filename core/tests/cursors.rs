@@ -202,7 +202,8 @@ fn a_learner_that_joins_while_transactions_are_under_way_misses_none_and_gets_no
 /// A and committed; then comes C's acknowledgement. A COMMIT in between would be the end of ZooKeeper's followers
 /// (ZOOKEEPER-4394).
 #[test]
-fn what_is_committed_before_newleader_is_acknowledged_is_committed_to_the_learner_behind_uptodate() {
+fn what_is_committed_before_newleader_is_acknowledged_is_committed_to_the_learner_behind_uptodate()
+{
     let (mut bench, two) = leader(four(), |_| {});
     let one = introduce(&mut bench, true);
     assert_eq!(bench.receive(one, ack_epoch_again(z(4, 3).0)).names(one), {

@@ -24,7 +24,9 @@ impl Service {
     /// Until when clients wait for a leader; none while there is one, and where there was none lately.
     pub(crate) fn between_until(&self) -> Option<Instant> {
         match self.role {
-            Role::Idle if self.shares.is_none() => self.retired.map(|at| at + self.tick.min(LONGEST)),
+            Role::Idle if self.shares.is_none() => {
+                self.retired.map(|at| at + self.tick.min(LONGEST))
+            }
             _ => None,
         }
     }
@@ -32,7 +34,9 @@ impl Service {
     /// The first frame of a client that this server does not serve now. Returns whether it waits.
     pub(crate) fn wait_between(&mut self, at: Instant, client: ClientId, frame: &Bytes) -> bool {
         let waits = self.between_until().is_some_and(|until| at < until);
-        let Some(connection) = self.clients.get_mut(&client).filter(|_| waits) else { return false };
+        let Some(connection) = self.clients.get_mut(&client).filter(|_| waits) else {
+            return false;
+        };
         connection.state = State::Between;
         connection.queued += frame.len();
         connection.early.push_back(frame.clone());
@@ -62,7 +66,8 @@ impl Service {
     }
 
     fn who_waits(&self) -> Vec<ClientId> {
-        let waits = self.clients.iter().filter(|(_, connection)| connection.state == State::Between);
+        let waits =
+            self.clients.iter().filter(|(_, connection)| connection.state == State::Between);
         waits.map(|(client, _)| *client).collect()
     }
 }
