@@ -23,12 +23,8 @@ use crate::service::{Role, Service, Step};
 impl Service {
     /// Until when clients wait for a leader; none while there is one, and where there was none lately.
     pub(crate) fn between_until(&self) -> Option<Instant> {
-        match self.role {
-            Role::Idle if self.shares.is_none() => {
-                self.retired.map(|at| at + self.tick.min(LONGEST))
-            }
-            _ => None,
-        }
+        let idle = matches!(self.role, Role::Idle) && self.shares.is_none();
+        self.retired.filter(|_| idle).map(|at| at + self.tick.min(LONGEST))
     }
 
     /// The first frame of a client that this server does not serve now. Returns whether it waits.
