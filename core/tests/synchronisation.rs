@@ -466,17 +466,20 @@ fn just_after_an_election_packet_by_packet() {
 }
 
 /// A ZooKeeper learner keeps what comes with COMMIT after a TRUNC in memory only; what comes without, it
-/// logs.
+/// logs. A follower has logged it at NEWLEADER, and would look for it in vain before UPTODATE (ZOOKEEPER-4394); an
+/// observer begins at UPTODATE with what it was told of.
 #[test]
-fn what_follows_a_cut_goes_out_without_commit_until_newleader() {
+fn what_follows_a_cut_goes_out_without_commit_until_newleader_or_a_followers_uptodate() {
     let hole = || [entries(5, 100, 149), entries(5, 151, 153)].concat();
     let mut bench = elected(stored(5, 5, z(5, 99), hole()));
     let (link, seen) = follower_at(&mut bench, z(5, 150));
     let rest = entries(5, 151, 153);
-    let packets =
-        [vec![Packet::Trunc(z(5, 149))], proposals(&rest), vec![end(&bench)], commits(&rest)];
+    let packets = [vec![Packet::Trunc(z(5, 149))], proposals(&rest), vec![end(&bench)]];
     assert_eq!(seen.packets(link), packets.concat());
     assert_eq!(seen.syncs(), [(How::Trunc, Reason::EndsAt(z(5, 150)))]);
+    bench.receive(link, ack(6));
+    let seen = bench.persisted();
+    assert_eq!(seen.packets(link), [vec![Packet::UpToDate], commits(&rest)].concat());
     // An observer too.
     let (mut bench, _) = established(stored(5, 5, z(5, 99), hole()));
     let (link, seen) = observer_at(&mut bench, z(5, 150));

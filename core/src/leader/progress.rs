@@ -225,9 +225,10 @@ impl Progress {
             let before = Zxid(txn.zxid.0 - 1);
             let due = if before.is_epoch_start() { ours.inherited } else { before };
             self.feed_through(cx, link, LeaderProgress { committed: due, ..ours });
+            let withholds = self.withholds_commits();
             let cursor = &mut self.cursor;
             let has = !self.follower || cursor.sent >= txn.zxid;
-            if cursor.told < due || !has || cursor.is_streaming() {
+            if withholds || cursor.told < due || !has || cursor.is_streaming() {
                 return false;
             }
             cursor.told = txn.zxid;
@@ -268,6 +269,20 @@ impl Progress {
     /// Whether transactions go out as PROPOSAL: to followers always, to observers until NEWLEADER.
     const fn proposes(&self) -> bool {
         self.follower || !self.cursor.new_leader
+    }
+
+    /// Whether it is told of no COMMIT now, whatever is committed: behind a TRUNC until NEWLEADER, see
+    /// [`Cursor::reserved`], and a follower from NEWLEADER until UPTODATE.
+    ///
+    /// ZooKeeper's followers log at NEWLEADER what they were sent, and look for the transaction of a COMMIT that comes
+    /// then among what was sent later: where there is nothing they fail, until 3.9.2 (ZOOKEEPER-4394). Behind UPTODATE
+    /// they know both. Its observers want each COMMIT before UPTODATE, and get none of what they do not have.
+    const fn withholds_commits(&self) -> bool {
+        if self.cursor.new_leader {
+            self.follower && !matches!(self.stage, Stage::Serving)
+        } else {
+            self.cursor.reserved
+        }
     }
 
     /// Returns whether anything was sent.
@@ -319,8 +334,8 @@ impl Progress {
 
     /// Lets the driver copy the part of the log that is no longer in memory.
     fn feed_from_disk(&mut self, cx: &mut Context<'_>, link: LinkId, ours: LeaderProgress) -> bool {
-        let live = self.cursor.new_leader;
-        if live && self.cursor.told < self.cursor.sent.min(ours.committed) {
+        let (live, withholds) = (self.cursor.new_leader, self.withholds_commits());
+        if live && !withholds && self.cursor.told < self.cursor.sent.min(ours.committed) {
             // Their COMMITs come before those of what follows.
             return self.feed_commits(cx, link, ours);
         }
@@ -331,7 +346,7 @@ impl Progress {
             (if self.follower { durable } else { after }, Form::Proposals)
         } else if !self.proposes() {
             (committed, Form::Informs)
-        } else if !live && self.cursor.reserved {
+        } else if withholds {
             (committed, Form::Proposals)
         } else {
             (committed, Form::Committed)
@@ -346,9 +361,10 @@ impl Progress {
 
     #[inline]
     fn feed_commits(&mut self, cx: &mut Context<'_>, link: LinkId, ours: LeaderProgress) -> bool {
+        let withholds = self.withholds_commits();
         let cursor = &mut self.cursor;
         let end = ours.committed.min(cursor.sent);
-        if end <= cursor.told || (!cursor.new_leader && cursor.reserved) {
+        if withholds || end <= cursor.told {
             return false;
         }
         let start = Zxid::start_of(ours.epoch);

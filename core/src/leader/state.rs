@@ -253,6 +253,8 @@ impl LeaderState {
                 self.learners.ping(cx, broadcast.proposed());
             }
         }
+        // The COMMITs that have waited for this.
+        self.feed_one(cx, link);
     }
 
     /// Pings every learner that has our history. Only those that serve answer.

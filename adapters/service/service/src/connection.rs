@@ -47,7 +47,7 @@ pub(crate) struct Connection {
     pub(crate) waits: bool,
     /// It was, until now.
     pub(crate) waited: bool,
-    /// Frames behind the ConnectRequest that wait for the session.
+    /// Frames that wait for the session, or from the ConnectRequest on for a leader.
     pub(crate) early: VecDeque<Bytes>,
     /// How many bytes these and those of the queue have.
     pub(crate) queued: usize,
@@ -66,6 +66,8 @@ pub(crate) struct Connection {
 pub(crate) enum State {
     /// It has not asked for a session.
     New,
+    /// It has, where no leader was; its frames wait.
+    Between,
     /// Its session is being opened. `read_only`: the byte of that name, if its client knows it.
     Opening { session: i64, read_only: Option<bool> },
     /// The leader is asked whether its session lives.
@@ -152,7 +154,7 @@ impl Connection {
     pub(crate) const fn session(&self) -> Option<i64> {
         match self.state {
             State::Open { session } => Some(session),
-            State::New | State::Opening { .. } | State::Asking { .. } => None,
+            State::New | State::Between | State::Opening { .. } | State::Asking { .. } => None,
         }
     }
 

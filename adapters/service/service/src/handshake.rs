@@ -2,7 +2,7 @@
 //!
 //! | first test that holds | what becomes of the connection |
 //! |---|---|
-//! | this server does not serve | closed without a byte |
+//! | this server does not serve | closed without a byte, or kept until it does: see [`between`](crate::between) |
 //! | the client has seen what is not applied here | closed without a byte: it finds a server that is further |
 //! | it has no session | createSession goes to the leader; answered when it is applied here |
 //! | the password is another | refused, its session lives |
@@ -25,6 +25,7 @@ impl Service {
     pub(crate) fn connect(&mut self, step: &mut Step<'_>, client: ClientId, frame: &Bytes) {
         let asked = match ConnectRequest::decode(frame) {
             Ok(asked) if self.serves() => asked,
+            Ok(_) if self.wait_between(step.at, client, frame) => return,
             Ok(_) | Err(_) => return self.close(step.out, client, Close::AfterWriting),
         };
         // What the epoch has inherited is applied here: a server that was brought up by a snapshot labelled with its start

@@ -33,6 +33,7 @@ extern crate alloc;
 
 mod application;
 mod applied;
+mod between;
 mod connection;
 mod containers;
 mod digests;

@@ -37,10 +37,12 @@ impl Service {
         match connection.state {
             State::New => self.connect(step, client, &frame),
             // Longer frames are taken of those that have watches to set again: of sessions.
-            State::Opening { .. } | State::Asking { .. } if frame.len() > self.frame_bytes_max => {
+            State::Between | State::Opening { .. } | State::Asking { .. }
+                if frame.len() > self.frame_bytes_max =>
+            {
                 self.close(step.out, client, Close::AfterWriting);
             }
-            State::Opening { .. } | State::Asking { .. } => {
+            State::Between | State::Opening { .. } | State::Asking { .. } => {
                 connection.queued += frame.len();
                 connection.early.push_back(frame);
                 self.has_moved(client);

@@ -69,6 +69,8 @@ pub struct Service {
     pub(crate) pauses: Pauses,
     /// Pings of the leader that wait until what came during a pause is read.
     pub(crate) pings_owed: u32,
+    /// When it has ceased to serve, until it serves again, or has waited for that long enough.
+    pub(crate) retired: Option<Instant>,
     /// The server is about to stop.
     pub(crate) shares: Option<Shares>,
 }
@@ -166,6 +168,7 @@ impl Service {
             moved: VecDeque::new(),
             pauses: Pauses::new(host.tick),
             pings_owed: 0,
+            retired: None,
             shares: None,
         }
     }
@@ -249,7 +252,7 @@ impl Service {
             State::Open { session }
             | State::Opening { session, .. }
             | State::Asking { session, .. } => session,
-            State::New => 0,
+            State::New | State::Between => 0,
         };
         // A newer connection of the session is not touched.
         if self.by_session.get(&session) == Some(&client) {

@@ -100,7 +100,7 @@ impl Service {
                 }
             }
             Event::Received { client, frames } => self.on_received(step, client, frames),
-            Event::Begun(client) if !self.serves() => {
+            Event::Begun(client) if !self.serves() && !self.keeps_arrivals(step.at) => {
                 self.close(step.out, client, Close::AfterWriting);
             }
             Event::Begun(_) => {}
@@ -113,6 +113,7 @@ impl Service {
             Event::Serving { epoch, leads, membership } => {
                 self.epoch = epoch;
                 self.on_serving(step, leads, &membership);
+                self.end_between(step);
             }
             Event::Retired => self.retire(step),
             Event::Synced(sync) => self.on_synced(sync),
@@ -178,7 +179,7 @@ impl Service {
 
     /// It serves no longer: every client finds another server, or this one again. What is under way may come to pass.
     pub(crate) fn retire(&mut self, step: &mut Step<'_>) {
-        self.role = Role::Idle;
+        (self.role, self.retired) = (Role::Idle, Some(step.at));
         while let Some((&client, _)) = self.clients.first_key_value() {
             self.close(step.out, client, Close::AfterWriting);
         }
@@ -217,7 +218,7 @@ impl Service {
                 Some(sessions.map_or(containers, |at| at.min(containers)))
             }
             Role::Learner { .. } => (!self.clients.is_empty()).then(|| self.pauses.next()),
-            Role::Idle => None,
+            Role::Idle => self.between_until(),
         };
         let of_shares = self.shares.as_ref().and_then(|shares| shares.due(self.pauses.stepped()));
         let telling = (!self.telling.is_empty()).then(|| self.pauses.stepped());
@@ -228,6 +229,9 @@ impl Service {
     fn on_time(&mut self, step: &mut Step<'_>) {
         if self.pings_owed > 0 {
             self.answer_pings(step);
+        }
+        if self.between_until().is_some_and(|until| until <= step.at) {
+            self.give_up_between(step);
         }
         let (awake_at, epoch) = (self.pauses.awake_at(step.at, self.tick), self.epoch);
         let Some(leading) = self.leading() else { return };

@@ -19,7 +19,8 @@ use crate::shares::Shares;
 
 impl Service {
     /// This server is about to stop.
-    pub(crate) fn on_stopping(&mut self, step: &Step<'_>, within: Duration) {
+    pub(crate) fn on_stopping(&mut self, step: &mut Step<'_>, within: Duration) {
+        self.give_up_between(step);
         self.shares = Some(Shares::new(step.at, within, self.clients.len()));
     }
 
@@ -60,6 +61,7 @@ impl Service {
 fn is_busy(connection: &Connection) -> bool {
     match connection.state {
         State::New => connection.telling.is_some(),
+        State::Between => false,
         State::Opening { .. } | State::Asking { .. } => true,
         State::Open { .. } => !connection.queue.is_empty(),
     }

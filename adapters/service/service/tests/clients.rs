@@ -7,7 +7,7 @@ use quorate_service::wire::{MultiResult, Request, Response, op};
 use quorate_znode::acl::Acl;
 
 use crate::ensemble::submitted;
-use crate::stand::{Heard, Stand};
+use crate::stand::{Heard, Stand, TICK};
 
 /// A node that all may do everything with.
 pub(crate) fn create(path: &str) -> Request {
@@ -385,6 +385,7 @@ fn nothing_is_answered_while_the_server_does_not_serve() {
     stand.request(client, &[(1, create("/x"))]);
     stand.tell(quorate_application::clients::Event::Retired);
     assert_eq!(stand.told(client), ["closed"]);
+    stand.wait(TICK);
     let late = stand.connect();
     stand.ask(late, 0, 4000);
     assert_eq!(stand.told(late), ["closed"]);

@@ -3,6 +3,7 @@
 mod death;
 pub(crate) mod digests;
 mod inherited;
+mod joins;
 mod kept;
 mod membership;
 mod operations;

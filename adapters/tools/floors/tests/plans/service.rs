@@ -8,6 +8,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("step", Floor(5)),
     // What clients ask for and are told.
     ("applied", Floor(4)),
+    ("between", Floor(4)),
     ("halting", Floor(4)),
     ("handshake", Floor(4)),
     ("identities", Floor(4)),

@@ -24,10 +24,10 @@ JAVA += ["org.apache.zookeeper.server.quorum.QuorumPeerMain"]
 PATIENCE = 60
 
 
-def command():
+def command(java=False):
     """What starts one server when the file of its settings is put behind it."""
     quorate = os.environ.get("QUORATE")
-    return [quorate, "serve"] if quorate else JAVA
+    return [quorate, "serve"] if quorate and not java else JAVA
 
 
 def free_port():
@@ -45,8 +45,8 @@ def free_port():
 class Server:
     """One of them."""
 
-    def __init__(self, directory, own, members, port, settings):
-        self.id, self.port, self.process = own, port, None
+    def __init__(self, directory, own, members, port, settings, java=False):
+        self.id, self.port, self.process, self.java = own, port, None, java
         self.cfg, self.log = os.path.join(directory, f"{own}.cfg"), os.path.join(directory, f"{own}.log")
         data = os.path.join(directory, str(own))
         os.mkdir(data)
@@ -61,7 +61,7 @@ class Server:
 
     def start(self):
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(command() + [self.cfg], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.process = subprocess.Popen(command(self.java) + [self.cfg], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def kill(self):
         """SIGKILL, if it runs."""
@@ -69,6 +69,13 @@ class Server:
         if process is not None:
             process.kill()
             process.wait()
+
+    def replace(self, java):
+        """Ends it in order, and starts one of the other kind, or of the same, in its directory."""
+        self.process.terminate()
+        self.process.wait()
+        self.java = java
+        self.start()
 
     def mode(self):
         """leader or follower; none while it serves no one."""
@@ -82,12 +89,14 @@ class Server:
 
 
 class Ensemble(list):
-    """All of them; they end with the block that it is used in."""
+    """All of them; they end with the block that it is used in. `java`: the ids of those that are Java's."""
 
-    def __init__(self, count, settings, directory):
+    def __init__(self, count, settings, directory, java=()):
         ports = [(free_port(), free_port()) for _ in range(count)]
         members = "\n".join(f"server.{own}=127.0.0.1:{q}:{e}:participant" for own, (q, e) in enumerate(ports, 1))
-        super().__init__(Server(directory, own, members, free_port(), settings) for own in range(1, count + 1))
+        super().__init__(
+            Server(directory, own, members, free_port(), settings, own in java) for own in range(1, count + 1)
+        )
 
     @property
     def hosts(self):
@@ -95,9 +104,12 @@ class Ensemble(list):
 
     def __enter__(self):
         try:
-            for server in self:
-                server.start()
-            self.led()
+            # Of equal histories that of the larger id wins: the last leads, with those that elect it.
+            rest = (len(self) - 1) // 2
+            for some in (self[rest:], self[:rest]):
+                for server in some:
+                    server.start()
+                self.led()
         except BaseException:
             self.__exit__()
             raise

@@ -3,6 +3,7 @@
 
     patroni.py QUORATE [--rounds N] [--keep]   QUORATE is the command
     patroni.py --java                          the same at Apache ZooKeeper, to compare
+    patroni.py QUORATE --replace               its servers are replaced, Apache ZooKeeper's by ours and back, one at a time
 
 Needs Debian's patroni, postgresql, python3-kazoo and python3-psycopg2, and as root the user `postgres`. All is on the loopback
 and below a temporary directory. A primary is killed (Patroni and PostgreSQL, SIGKILL), or its Patroni is frozen (SIGSTOP) until
@@ -285,6 +286,26 @@ class Judge:
         server.start()
         self.note("none", f"{server.id}, {what}", f"{primary} stays" if stays else f"{primary} -> {self.primary()}", "", "", "")
 
+    def replaced(self, server, java):
+        """A server is ended in order, and one of the other kind takes its directory: the primary stays."""
+        _, primary = self.whole()
+        leads = "leading" if self.servers.led() is server else "following"
+        before = {name: len(spans) for name, spans in self.witness.spans.items()}
+        server.replace(java)
+        took, _ = until("all servers", self.servers.led)
+        time.sleep(STAYS)
+        after = {name: len(spans) for name, spans in self.witness.spans.items()}
+        stays = before == after and self.primary() == primary
+        what = f"{server.id}, {leads}, by {'Java' if java else 'ours'}"
+        if not stays:
+            self.faults.append(f"{what}: {primary} did not stay the primary")
+        self.note("none", what, f"{primary} stays" if stays else f"{primary} -> {self.primary()}", "", "", f"{took:.1f}")
+
+    def replace_all(self, java):
+        leader = self.servers.led()
+        for server in [*(server for server in self.servers if server is not leader), leader]:
+            self.replaced(server, java)
+
     def primary_lost(self, frozen, leads):
         _, old = self.whole()
         member, server = self.members[old], self.server(leads)
@@ -308,13 +329,13 @@ class Judge:
         self.note(what, f"{server.id}, {mode}", f"{old} -> {new}", f"{took:.1f}", f"{gap:.1f}", f"{back:.1f}")
 
 
-def judge(directory, rounds):
+def judge(directory, rounds, replace):
     user = "postgres" if os.geteuid() == 0 else None
     if user:
         pwd.getpwnam(user)
         os.chmod(directory, 0o755)
     settings = f"tickTime={TICK * 1000}\ninitLimit=10\nsyncLimit=5\nmaxClientCnxns=0"
-    with ensemble.Ensemble(3, settings, directory) as servers:
+    with ensemble.Ensemble(3, settings, directory, (1, 2, 3) if replace else ()) as servers:
         members = [Member(number, directory, servers.hosts, user) for number in (1, 2, 3)]
         witness = Witness(members)
         seen = Judge(servers, members, witness)
@@ -324,7 +345,10 @@ def judge(directory, rounds):
             took, primary = seen.whole()
             print(f"{primary} is the primary and has two replicas after {took:.1f} s", flush=True)
             print(f"bound for another primary: {BOUND} s after a server was killed", flush=True)
-            for _ in range(rounds):
+            for _ in range(rounds if replace else 0):
+                seen.replace_all(java=False)
+                seen.replace_all(java=True)
+            for _ in range(0 if replace else rounds):
                 leader = servers.led()
                 seen.only_a_server(leader, "leading")
                 for other in [server for server in servers if server is not leader]:
@@ -352,17 +376,20 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("quorate", nargs="?")
     parser.add_argument("--java", action="store_true")
+    parser.add_argument("--replace", action="store_true")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--keep", action="store_true", help="keep the directory with the logs")
     given = parser.parse_args()
     if given.java == bool(given.quorate):
         parser.error("either QUORATE or --java")
+    if given.java and given.replace:
+        parser.error("--replace needs QUORATE")
     os.environ.pop("QUORATE", None)
     if given.quorate:
         os.environ["QUORATE"] = os.path.abspath(given.quorate)
 
     directory = tempfile.mkdtemp(prefix="judge-")
-    seen, witness = judge(directory, given.rounds)
+    seen, witness = judge(directory, given.rounds, given.replace)
     faults = seen.faults
     for one, other, begin, end in witness.two_at_once():
         faults.append(f"{one} and {other} were primaries at once, from {begin:.2f} s to {end:.2f} s")
