@@ -79,6 +79,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("sim::compare", Page),
     ("sim::many", Page),
     ("sim::one", Page),
+    ("timeline", Floor(2)),
     ("address", Floor(1)),
     ("cpu", Floor(1)),
     ("event", Floor(1)),
