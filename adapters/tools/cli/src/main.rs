@@ -14,6 +14,7 @@
 //!   quorate sim                      ensembles in a simulated world, by the thousand
 //!   quorate bench broadcast          what replication costs on this machine
 //!   quorate play SCENARIO            a story of an election, step by step, each vote with its reason
+//!   quorate timeline LOG...          logs of several servers as one timeline, without trusting their clocks
 //!   quorate log dump|check, quorate snapshot dump      what is on a disk
 //!   quorate completions SHELL        a completion script
 //! ```
@@ -44,6 +45,7 @@ mod runtime;
 mod serve;
 mod sim;
 mod superuser;
+mod timeline;
 mod utc;
 
 use std::future::Future;
@@ -81,6 +83,7 @@ enum Command {
     Sim(sim::Arguments),
     Bench(bench::Arguments),
     Play(play::Arguments),
+    Timeline(timeline::Arguments),
     Log(inspect::LogArguments),
     Snapshot(inspect::SnapshotArguments),
     /// Print a completion script for a shell.
@@ -108,6 +111,7 @@ fn main() -> ExitCode {
         Command::Sim(arguments) => sim::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Play(arguments) => play::run(&arguments),
+        Command::Timeline(arguments) => timeline::run(&arguments),
         Command::Log(arguments) => inspect::log(arguments),
         Command::Snapshot(arguments) => inspect::snapshot(arguments),
         Command::Completions { shell } => completions(shell),

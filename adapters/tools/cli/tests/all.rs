@@ -16,6 +16,7 @@ mod probe;
 mod reconfig;
 mod serve;
 mod sim;
+mod timeline;
 
 #[test]
 fn every_file_of_tests_is_here() {
