@@ -11,6 +11,7 @@ mod descriptors;
 mod elect;
 mod inspect;
 mod migrate;
+mod packages;
 mod play;
 mod probe;
 mod reconfig;
