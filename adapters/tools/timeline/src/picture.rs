@@ -34,7 +34,7 @@ struct Pieces {
     bands: String,
     arrows: String,
     heads: String,
-    labels: String,
+    backs: String,
     dots: String,
     whats: String,
     whys: String,
@@ -119,7 +119,7 @@ impl<'a> Layout<'a> {
     fn bands(&self, pieces: &mut Pieces) {
         for (lane, of) in self.view.lanes.lanes.iter().enumerate() {
             let x = self.x(lane) - 5;
-            let mut state = self.view.before[lane];
+            let (mut state, mut last) = self.view.before[lane];
             let mut since = TOP - 6;
             let mut until = |y: i64, state: Option<ServerState>| {
                 if let Some((class, colour)) = state.map(look) {
@@ -131,14 +131,13 @@ impl<'a> Layout<'a> {
                 }
                 since = y;
             };
-            let mut last = None;
             for (at, y) in self.y.range(of.range.clone()) {
                 let next = match &self.view.lanes.events[*at].what {
                     What::State { to, .. } => Some(*to),
                     What::Started => {
                         if let Some(last) = last {
-                            let end = self.missed(lane, last, Some(*at));
-                            until(end.unwrap_or(self.y[&last] + LINE), state);
+                            let known = self.y.get(&last).map_or(TOP, |y| *y + LINE);
+                            until(self.missed(lane, last).unwrap_or(known), state);
                             state = None;
                         }
                         None
@@ -153,30 +152,28 @@ impl<'a> Layout<'a> {
                     state = next;
                 }
             }
-            let end = last.and_then(|last| self.missed(lane, last, None));
-            until(
-                end.filter(|_| state == Some(ServerState::Leading)).unwrap_or(self.height - LINE),
-                state,
-            );
+            let end = last.and_then(|last| self.missed(lane, last));
+            let end = end.filter(|_| state == Some(ServerState::Leading));
+            until(end.unwrap_or(self.height - LINE), state);
         }
     }
 
-    /// A server that was killed logs no end. Where the others missed it first, after its last event and before its next
-    /// start.
-    fn missed(&self, lane: usize, last: usize, start: Option<usize>) -> Option<i64> {
+    /// A server that was killed logs no end. Where the others missed it first: after its last event, and before it starts
+    /// again, if it does.
+    fn missed(&self, lane: usize, last: usize) -> Option<i64> {
         let times = self.view.times;
-        let (from, to) = (times[last], start.map_or(i64::MAX, |at| times[at]));
-        let looks = |at: &usize| {
-            matches!(
-                self.view.lanes.events[*at].what,
-                What::State { to: ServerState::Looking, .. } | What::Lost { .. }
-            )
+        let what = |at: usize| &self.view.lanes.events[at].what;
+        let next = Some(last + 1).filter(|at| self.view.lanes.lanes[lane].range.contains(at));
+        let to = match next {
+            Some(next) if *what(next) == What::Started => times[next],
+            Some(_) => return None,
+            None => i64::MAX,
         };
-        let others = self
-            .y
-            .keys()
-            .filter(|at| self.lane_of[**at] != lane && times[**at] >= from && times[**at] <= to);
-        others.filter(|at| looks(at)).map(|at| self.y[at]).min()
+        let looks = |at: usize| {
+            matches!(what(at), What::State { to: ServerState::Looking, .. } | What::Lost { .. })
+        };
+        let others = self.y.iter().filter(|(at, _)| self.lane_of[**at] != lane && looks(**at));
+        others.filter(|(at, _)| (times[last]..=to).contains(&times[**at])).map(|(_, y)| *y).min()
     }
 
     fn arrows(&self, pieces: &mut Pieces) {
@@ -236,12 +233,14 @@ impl<'a> Layout<'a> {
             let (open, close) =
                 if page { (format!("<a href=\"#e{at}\">"), "</a>") } else { (String::new(), "") };
             let (left, base) = (x + 12, y + 4);
+            back(pieces, left, base, &what);
             let _ = writeln!(
                 pieces.whats,
                 "{open}<text x=\"{left}\" y=\"{base}\">{}<title>{whole}</title></text>{close}",
                 cut(&what)
             );
             if !why.is_empty() {
+                back(pieces, left, base + LINE, &why);
                 let _ = writeln!(
                     pieces.whys,
                     "<text x=\"{left}\" y=\"{}\">{}</text>",
@@ -299,17 +298,17 @@ impl<'a> Layout<'a> {
              <g class=\"w\" fill=\"#59636e\" text-anchor=\"end\">\n{}</g>\n\
              <g class=\"n\" font-size=\"14\" font-weight=\"600\" fill=\"#1b1f24\">\n{names}</g>\n<g>\n{}</g>\n\
              <g class=\"arrow\" stroke=\"#6e7781\" stroke-width=\"1.1\" fill=\"none\">\n{}</g>\n\
-             <g class=\"head\" fill=\"#6e7781\">\n{}</g>\n<g class=\"n\" fill=\"#1b1f24\">\n{}</g>\n\
-             <g class=\"n\" fill=\"#1b1f24\">\n{}</g>\n<g class=\"w\" fill=\"#59636e\">\n{}</g>\n{}</svg>\n",
+             <g class=\"paper\" fill=\"#ffffff\" fill-opacity=\"0.8\">\n{}</g>\n<g class=\"head\" fill=\"#6e7781\">\n{}</g>\n<g class=\"n\" fill=\"#1b1f24\">\n{}</g>\n\
+             <g class=\"n\" fill=\"#1b1f24\">\n{}</g>\n<g class=\"w\" fill=\"#59636e\">\n{}</g>\n</svg>\n",
             pieces.ticks,
             pieces.times,
             pieces.bands,
             pieces.arrows,
+            pieces.backs,
             pieces.heads,
             pieces.dots,
             pieces.whats,
             pieces.whys,
-            pieces.labels
         )
     }
 }
@@ -327,6 +326,12 @@ fn tick(pieces: &mut Pieces, y: i64, width: i64, time: i64, passed: i64, bottom:
             span(passed)
         );
     }
+}
+
+/// Paper behind a text, so that lines do not strike it through. A letter is 6 wide, about.
+fn back(pieces: &mut Pieces, left: i64, base: i64, text: &str) {
+    let wide = 6 * i64::try_from(text.chars().count().min(NOTE)).unwrap_or(0);
+    let _ = writeln!(pieces.backs, "<path d=\"M{left} {}h{wide}v13h-{wide}z\"/>", base - 10);
 }
 
 /// How far apart two instants are drawn.

@@ -22,8 +22,8 @@ pub(crate) struct View<'a> {
     /// Matches between them.
     pub(crate) links: Vec<Link>,
     pub(crate) elections: Vec<(usize, &'a Election)>,
-    /// The state of each lane before the first of them.
-    pub(crate) before: Vec<Option<ServerState>>,
+    /// The state of each lane before the first of them, and its last event then.
+    pub(crate) before: Vec<(Option<ServerState>, Option<usize>)>,
 }
 
 impl<'a> View<'a> {
@@ -51,15 +51,16 @@ impl<'a> View<'a> {
             .lanes
             .iter()
             .map(|lane| {
-                let mut state = None;
+                let (mut state, mut last) = (None, None);
                 for at in lane.range.clone().take_while(|at| order.times[*at] < from) {
+                    last = Some(at);
                     match &lanes.events[at].what {
                         What::State { to, .. } => state = Some(*to),
                         What::Started | What::Stopped => state = None,
                         _ => {}
                     }
                 }
-                state
+                (state, last)
             })
             .collect();
         Self { logs, lanes, clocks, events, times: &order.times, links, elections, before }

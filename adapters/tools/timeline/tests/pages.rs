@@ -40,6 +40,26 @@ fn the_picture_is_whole_and_shows_states_votes_and_messages() {
 }
 
 #[test]
+fn the_band_of_a_killed_leader_ends_where_the_others_miss_it() {
+    for kind in KINDS {
+        let svg = timeline(&read(kind)).election(2).unwrap().svg();
+        let tall: i64 = attribute(&svg, "<svg ", " height=");
+        let leading = svg.lines().filter(|line| line.starts_with("<rect class=\"leading\""));
+        let ends: Vec<_> = leading
+            .map(|line| attribute(line, "<rect ", " y=") + attribute(line, "<rect ", " height="))
+            .filter(|end| *end > 60)
+            .collect();
+        assert_eq!(ends.len(), 2, "{kind}: the old leader's and the new one's: {ends:?}");
+        assert!(ends.iter().min().unwrap() < &(tall / 3), "{kind}: {ends:?} of {tall}");
+    }
+}
+
+fn attribute(text: &str, tag: &str, name: &str) -> i64 {
+    let rest = text.split_once(tag).unwrap().1.split_once(name).unwrap().1;
+    rest.trim_start_matches('"').split('"').next().unwrap().parse().unwrap()
+}
+
+#[test]
 fn a_page_needs_nothing_from_elsewhere_and_each_claim_has_its_line() {
     for kind in KINDS {
         let page = timeline(&read(kind)).html();
