@@ -318,7 +318,7 @@ fn tick(pieces: &mut Pieces, y: i64, width: i64, time: i64, passed: i64, bottom:
     let _ =
         writeln!(pieces.times, "<text x=\"{}\" y=\"{}\">{}</text>", LEFT - 8, y + 4, clock(time));
     if passed >= GAP {
-        let middle = i64::midpoint(bottom, y) + 4;
+        let middle = bottom + (y - bottom) / 2 + 4;
         let _ = writeln!(
             pieces.times,
             "<text x=\"{}\" y=\"{middle}\">⋮ {}</text>",

@@ -112,13 +112,14 @@ fn agreed(lanes: &Lanes, election: &Election, leader: ServerId, decides: usize) 
         .map(|phase| span(phase.micros));
     let took = took.unwrap_or_default();
     // Why the others gave their own votes up.
-    let reasons = election.parts.iter().filter_map(|part| match &lanes.events[part.vote?].what {
-        What::Votes { vote, why, says: Some(_), .. } if vote.leader == leader => {
-            Some((why.split(", says ").next()?.to_owned(), part.vote))
-        }
-        _ => None,
-    });
-    let (why, event) = reasons.last().unwrap_or((decision, Some(decides)));
+    let mut reasons =
+        election.parts.iter().filter_map(|part| match &lanes.events[part.vote?].what {
+            What::Votes { vote, why, says: Some(_), .. } if vote.leader == leader => {
+                Some((why.split(", says ").next()?.to_owned(), part.vote))
+            }
+            _ => None,
+        });
+    let (why, event) = reasons.next_back().unwrap_or((decision, Some(decides)));
     let text = match members.as_slice() {
         [] => format!("it took {took} to elect {leader}: {why}"),
         members => format!("{} took {took} to agree on {leader} because {why}", list(members)),
