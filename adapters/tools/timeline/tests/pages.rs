@@ -80,6 +80,18 @@ fn a_page_needs_nothing_from_elsewhere_and_each_claim_has_its_line() {
 }
 
 #[test]
+fn what_a_log_says_is_no_markup() {
+    let log = "2026-11-26 13:19:47,000 [myid:1] - INFO  [x:y@1] - LEADING\n\
+               2026-11-26 13:19:47,001 [myid:1] - WARN  [x:y@1] - Shutdown called. For the reason <script>&\"</svg>\n\
+               2026-11-26 13:19:47,002 [myid:1] - INFO  [x:y@1] - LOOKING\n";
+    let timeline = timeline(&[log]);
+    for text in [timeline.svg(), timeline.html()] {
+        balanced(&text, &["!DOCTYPE", "meta"]);
+        assert!(!text.contains("<script") && text.contains("&lt;script&gt;&amp;&quot;"), "{text}");
+    }
+}
+
+#[test]
 fn ten_elections_of_five_servers_are_less_than_a_megabyte() {
     let timeline = timeline(&rounds(10, 5));
     assert_eq!(timeline.elections(), 10);
