@@ -28,6 +28,7 @@ pub mod record;
 pub mod snapshot;
 pub mod step;
 pub mod synchronisation;
+pub mod timeline;
 pub mod tree;
 pub mod zoo_cfg;
 
@@ -35,7 +36,7 @@ pub mod zoo_cfg;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 19] = [
+pub const TARGETS: [Target; 20] = [
     ("client_frames", client_frames::feed),
     ("ensemble", ensemble::feed),
     ("garbage", garbage::feed),
@@ -53,6 +54,7 @@ pub const TARGETS: [Target; 19] = [
     ("snapshot", snapshot::feed),
     ("step", step::feed),
     ("synchronisation", synchronisation::feed),
+    ("timeline", timeline::feed),
     ("tree", tree::feed),
     ("zoo_cfg", zoo_cfg::feed),
 ];

@@ -24,6 +24,9 @@ async fn an_election_that_does_not_end_is_in_the_log() {
     assert!(failed[0].contains("WARN") && failed[0].contains("sid=1"), "{}", failed[0]);
     let metrics = ensemble.server(first).status().metrics;
     assert!(metrics.looking_for.is_some_and(|time| time >= Duration::from_secs(99)), "{metrics:?}");
+    assert!(failed[0].contains(r#"event="election.failed""#), "{}", failed[0]);
+    let votes = lines.with(r#"event="election.vote_changed""#);
+    assert!(votes.iter().any(|line| line.contains("round=1")), "{votes:#?}");
     let story = lines.with("state");
     assert!(story.iter().all(|line| line.contains("reason=")), "{story:#?}");
 }

@@ -14,8 +14,11 @@
 //!   quorate sim                      ensembles in a simulated world, by the thousand
 //!   quorate bench broadcast          what replication costs on this machine
 //!   quorate play SCENARIO            a story of an election, step by step, each vote with its reason
+//!   quorate timeline LOG...          logs of several servers as one timeline, without trusting their clocks
 //!   quorate log dump|check, quorate snapshot dump      what is on a disk
 //!   quorate completions SHELL        a completion script
+//!   quorate man DIR                  manual pages
+//!   quorate example NAME             a configuration, a systemd unit, a container file
 //! ```
 //!
 //! Results are on stdout, as text or with `--json` as one JSON object per line; logs and complaints are
@@ -30,6 +33,7 @@ mod cpu;
 mod demo;
 mod elect;
 mod event;
+mod example;
 mod failure;
 mod four_letter;
 mod inspect;
@@ -44,10 +48,13 @@ mod runtime;
 mod serve;
 mod sim;
 mod superuser;
+mod supervisor;
+mod timeline;
 mod utc;
 
 use std::future::Future;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -81,6 +88,7 @@ enum Command {
     Sim(sim::Arguments),
     Bench(bench::Arguments),
     Play(play::Arguments),
+    Timeline(timeline::Arguments),
     Log(inspect::LogArguments),
     Snapshot(inspect::SnapshotArguments),
     /// Print a completion script for a shell.
@@ -88,6 +96,12 @@ enum Command {
         /// For which shell.
         shell: clap_complete::Shell,
     },
+    /// Write a manual page for each command.
+    Man {
+        /// Into this directory, which is made if need be.
+        directory: PathBuf,
+    },
+    Example(example::Arguments),
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 ok, 1 something failed or was found to be wrong, \
@@ -108,9 +122,12 @@ fn main() -> ExitCode {
         Command::Sim(arguments) => sim::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Play(arguments) => play::run(&arguments),
+        Command::Timeline(arguments) => timeline::run(&arguments),
         Command::Log(arguments) => inspect::log(arguments),
         Command::Snapshot(arguments) => inspect::snapshot(arguments),
         Command::Completions { shell } => completions(shell),
+        Command::Man { directory } => man(&directory),
+        Command::Example(arguments) => example::run(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -142,4 +159,13 @@ fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
     // A reader that has gone wants no more.
     drop(io::stdout().lock().write_all(&script));
     Ok(())
+}
+
+/// `quorate.1`, `quorate-serve.1`, … without the commands that are hidden.
+fn man(directory: &Path) -> Result<(), Failure> {
+    let write = || {
+        std::fs::create_dir_all(directory)?;
+        clap_mangen::generate_to(Arguments::command(), directory)
+    };
+    write().map_err(|error: io::Error| Failure::failed(format!("{}: {error}", directory.display())))
 }

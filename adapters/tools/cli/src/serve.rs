@@ -26,6 +26,7 @@ use crate::event::{ChangeLine, Line};
 use crate::failure::Failure;
 use crate::four_letter;
 use crate::operator::OperatorSocket;
+use crate::supervisor;
 
 /// Run one server in the foreground, as a zoo.cfg says.
 ///
@@ -77,7 +78,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     }
     let responder = Arc::new(four_letter::Responder::new(cfg.clone()));
     let zookeeper = ZooKeeper::with(options(&cfg, Arc::clone(&responder)));
-    let server = start_with(config, zookeeper).await.map_err(|error| {
+    let server = supervisor::starting(start_with(config, zookeeper)).await.map_err(|error| {
         if matches!(
             error,
             StartError::Config(_) | StartError::NotAMember(_) | StartError::NotAlone { .. }
@@ -100,6 +101,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     for address in server.client_addrs() {
         tracing::info!(%address, "serving ZooKeeper clients");
     }
+    supervisor::started(&server);
     until_told(server, arguments.until_stdin_ends).await
 }
 
@@ -175,6 +177,7 @@ async fn until_told(server: Server<ZooKeeper>, until_stdin_ends: bool) -> Result
             _ = terminate.recv() => tracing::info!("SIGTERM"),
             () = stdin => tracing::info!("stdin has ended"),
         }
+        supervisor::stopping();
     };
     let ended = tokio::select! {
         ended = server.finished() => ended,

@@ -11,11 +11,13 @@ mod descriptors;
 mod elect;
 mod inspect;
 mod migrate;
+mod packages;
 mod play;
 mod probe;
 mod reconfig;
 mod serve;
 mod sim;
+mod timeline;
 
 #[test]
 fn every_file_of_tests_is_here() {

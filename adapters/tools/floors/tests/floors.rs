@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use quorate_floors::{Place, sources, survey};
 
 use crate::plans::{
-    application, cli, core, driver, etcd, leadership, recipes, service, sim, storage, znode,
-    zookeeper,
+    application, cli, core, driver, etcd, leadership, recipes, service, sim, storage, timeline,
+    znode, zookeeper,
 };
 
 /// The plans of all crates, by folder; a crate of one file needs none.
@@ -26,6 +26,7 @@ const PLANS: &[(&str, &[(&str, Place)])] = &[
     ("adapters/server/application", application::PLAN),
     ("adapters/service/service", service::PLAN),
     ("adapters/tools/sim", sim::PLAN),
+    ("adapters/tools/timeline", timeline::PLAN),
     ("adapters/recipes/recipes", recipes::PLAN),
     ("adapters/tools/floors", &[("plan", Place::Floor(1)), ("reader", Place::Floor(1))]),
     (

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use quorate_application::Application;
-use quorate_core::report::Report;
+use quorate_core::report::{Change, Report};
+use quorate_core::vote::ServerState;
 
 use crate::drive::Driver;
 use crate::runtime::Runtime;
@@ -22,7 +23,8 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         let status = self.peer.status();
         for Report { change, reason } in &reports {
             tracing::info!(
-                sid = status.id.0, round = status.round.0, epoch = status.current_epoch.0, %reason,
+                event = event(change), sid = status.id.0, round = status.round.0,
+                epoch = status.current_epoch.0, %reason,
                 "{change}"
             );
         }
@@ -37,7 +39,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             let looking_for = now.saturating_duration_since(since);
             let status = self.peer.status();
             tracing::warn!(
-                sid = status.id.0, round = status.round.0, ?looking_for,
+                event = "election.failed", sid = status.id.0, round = status.round.0, ?looking_for,
                 linked = ?status.linked.iter().map(|id| id.0).collect::<Vec<_>>(),
                 voters = status.voters,
                 "leader election failed so far: fewer than a quorum of voters can be heard, or the \
@@ -51,3 +53,25 @@ impl<R: Runtime, A: Application> Driver<R, A> {
 const PUBLISH_AFTER: Duration = Duration::from_millis(50);
 /// After how long an election is worth a warning, and how often.
 const WARN_AFTER: Duration = Duration::from_secs(30);
+
+/// What a change is called in the log: a name that programs may rely on, unlike the words.
+fn event(change: &Change) -> &'static str {
+    match change {
+        Change::State { to: ServerState::Looking, from: ServerState::Leading } => {
+            "leader.stepped_down"
+        }
+        Change::State { to: ServerState::Looking, .. } => "follower.lost_leader",
+        Change::State { .. } => "election.decided",
+        Change::Vote { .. } => "election.vote_changed",
+        Change::Round { .. } | Change::BackIntoRound(_) => "election.round_joined",
+        Change::Phase { .. } => "election.phase_changed",
+        Change::AcceptedEpoch(_) => "epoch.promised",
+        Change::CurrentEpoch(_) => "epoch.established",
+        Change::Configuration(_) => "config.changed",
+        Change::NextConfiguration(_) => "config.proposed",
+        Change::Sync { .. } => "sync.started",
+        Change::Ignored { .. } => "sync.ignored",
+        Change::Learner { synced: true, .. } => "sync.finished",
+        Change::Learner { synced: false, .. } => "learner.lost",
+    }
+}

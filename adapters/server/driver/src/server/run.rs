@@ -55,8 +55,8 @@ impl ServerTask {
         self.gate.end();
         let sid = driver.shared.id.0;
         match &result {
-            Ok(how) => tracing::info!(sid, ?how, "server ends"),
-            Err(error) => tracing::error!(sid, %error, "server ends"),
+            Ok(how) => tracing::info!(event = "server.stopped", sid, ?how, "server ends"),
+            Err(error) => tracing::error!(event = "server.stopped", sid, %error, "server ends"),
         }
         // Then the listeners: a peer that loses its link to us and dials is refused at once, and need not wait for us.
         self.listeners.stop();

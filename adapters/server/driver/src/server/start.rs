@@ -228,7 +228,12 @@ fn driver<R: Runtime, A: Application>(
         recorder.starts(&config.core, &durable);
     }
     // With the seed and the inputs the same run can be had again.
-    tracing::info!(sid = config.core.id.0, seed = config.core.seed, "server starts");
+    tracing::info!(
+        event = "server.starting",
+        sid = config.core.id.0,
+        seed = config.core.seed,
+        "server starts"
+    );
     let peer = Peer::new(config.core.clone(), durable)?;
     check_alone(config, peer.config())?;
     let published = Arc::new(Published::new(peer.status(), config.changes_kept, origin));

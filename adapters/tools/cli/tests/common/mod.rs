@@ -127,6 +127,9 @@ pub fn jars() -> Vec<String> {
     NEEDED.iter().map(|jar| format!("{JARS}/{jar}")).collect()
 }
 
+/// As ZooKeeper's own settings of log4j and logback have it.
+const DATES: &str = "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss,SSS";
+
 /// Whether there is a Java ZooKeeper on this machine. Says so if not, and fails if there must be one.
 pub fn java_is_here() -> bool {
     let has_jars = jars().iter().all(|jar| Path::new(jar).exists());
@@ -205,6 +208,7 @@ impl Ensemble {
         command
             .args(["-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"])
             .args(["-Dzookeeper.admin.enableServer=false", "-Dzookeeper.4lw.commands.whitelist=*"])
+            .args(["-Dorg.slf4j.simpleLogger.showDateTime=true", DATES])
             // Of these flags of its JVM it reads none in its configuration.
             .args(["-Dznode.container.checkIntervalMs=500", "-cp", &jars().join(":")])
             .arg("org.apache.zookeeper.server.quorum.QuorumPeerMain")

@@ -14,5 +14,6 @@ pub(crate) mod recipes;
 pub(crate) mod service;
 pub(crate) mod sim;
 pub(crate) mod storage;
+pub(crate) mod timeline;
 pub(crate) mod znode;
 pub(crate) mod zookeeper;

@@ -1,0 +1,107 @@
+//! `quorate timeline`: the logs of several servers, Java's and ours, as one timeline.
+//!
+//! Files are read and written here; everything else is `quorate-timeline`'s.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use quorate_timeline::{Source, Timeline};
+
+use crate::failure::Failure;
+
+/// Elections from the logs of several servers: who voted why, what took how long, who waited for whom.
+///
+/// Logs of Java's servers (3.4 to 3.9) and of quorate's, in any mix. Clocks are not trusted: what the lines carry says what
+/// was before what, and by how much each clock is wrong. A server's log may be in several files. Exits with 1 if the logs
+/// tell of no server.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// A log, `-` for stdin; `2=FILE` if its lines do not say that they are server 2's.
+    #[arg(value_name = "LOG", required = true)]
+    logs: Vec<String>,
+    /// From this time on: `2026-11-26T13:19:47.112`, or `13:19:47` of the day on which the logs begin.
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// Until this time.
+    #[arg(long, value_name = "TIME")]
+    to: Option<String>,
+    /// Only this election, counted from 1, or `last`.
+    #[arg(long, value_name = "N|last", conflicts_with_all = ["from", "to"])]
+    election: Option<String>,
+    /// Write the picture, too.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Write a page with words, picture and lines, too: one file without a script.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// One JSON object in place of text.
+    #[arg(long)]
+    json: bool,
+}
+
+/// `quorate timeline`.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let logs: Vec<Log> = arguments.logs.iter().map(|log| read(log)).collect::<Result<_, _>>()?;
+    let sources: Vec<Source<'_>> = logs
+        .iter()
+        .map(|log| Source { name: &log.name, bytes: &log.bytes, own: log.own })
+        .collect();
+    let timeline = Timeline::of(&sources);
+    if timeline.is_empty() {
+        return Err(Failure::failed("no line of these logs tells of a server's elections"));
+    }
+    let timeline = shown(timeline, arguments)?;
+    if let Some(file) = &arguments.svg {
+        write(file, &timeline.svg())?;
+    }
+    if let Some(file) = &arguments.html {
+        write(file, &timeline.html())?;
+    }
+    let text = if arguments.json { timeline.json() + "\n" } else { timeline.to_string() };
+    // A reader that has gone wants no more.
+    drop(io::stdout().lock().write_all(text.as_bytes()));
+    Ok(())
+}
+
+struct Log {
+    name: String,
+    bytes: Vec<u8>,
+    own: Option<i64>,
+}
+
+/// Reads `FILE`, `ID=FILE` or stdin. It is named by the end of its path.
+fn read(log: &str) -> Result<Log, Failure> {
+    let (own, path) = match log.split_once('=') {
+        Some((id, path)) if id.parse::<i64>().is_ok() => (id.parse().ok(), path),
+        _ => (None, log),
+    };
+    let mut bytes = Vec::new();
+    let done = if path == "-" {
+        io::stdin().lock().read_to_end(&mut bytes).map(drop)
+    } else {
+        fs::read(path).map(|read| bytes = read)
+    };
+    done.map_err(|error| Failure::usage(format!("{path}: {error}")))?;
+    let name = Path::new(path).file_name().map_or(path.into(), |name| name.to_string_lossy());
+    Ok(Log { name: name.into_owned(), bytes, own })
+}
+
+/// The part that is asked for.
+fn shown(timeline: Timeline, arguments: &Arguments) -> Result<Timeline, Failure> {
+    let elections = timeline.elections();
+    if let Some(which) = &arguments.election {
+        let number = if which == "last" { Some(elections) } else { which.parse().ok() };
+        return number.and_then(|number| timeline.election(number)).ok_or_else(|| {
+            Failure::usage(format!("no election {which}: the logs tell of {elections}"))
+        });
+    }
+    timeline.between(arguments.from.as_deref(), arguments.to.as_deref()).ok_or_else(|| {
+        Failure::usage("a time is written 13:19:47.112, with a date before it if need be")
+    })
+}
+
+fn write(file: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(file, text).map_err(|error| Failure::failed(format!("{}: {error}", file.display())))
+}
