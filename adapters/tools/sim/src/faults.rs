@@ -321,6 +321,10 @@ classes! {
     RemovalRefused,
     /// A session was closed by its client.
     SessionClosed,
+    /// A server of ZooKeeper led servers with clients.
+    LedByJava,
+    /// It has made a transaction of a request.
+    PreparedByJava,
 }
 
 impl FaultClass {

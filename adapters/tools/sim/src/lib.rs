@@ -147,6 +147,7 @@ mod disk;
 mod ensemble;
 mod faults;
 mod hash;
+mod java_leader;
 mod ledger;
 mod linear;
 pub mod mixed;

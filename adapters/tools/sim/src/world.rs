@@ -14,6 +14,7 @@ mod deliveries;
 mod events;
 mod front;
 mod leaving;
+mod led_by_java;
 mod non_members;
 mod outputs;
 mod reference;

@@ -53,6 +53,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("world::events", Page),
     ("world::actions", Page),
     ("world::leaving", Page),
+    ("world::led_by_java", Page),
     ("world::outputs", Page),
     ("world::reference", Page),
     ("world::sessions", Page),
@@ -139,6 +140,10 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("call", Floor(1)),
     ("ensemble", Floor(1)),
     ("faults", Floor(1)),
+    ("java_leader", Floor(2)),
+    ("java_leader::changes", Floor(1)),
+    ("java_leader::preparing", Page),
+    ("java_leader::tracker", Floor(1)),
     ("hash", Floor(1)),
     ("rule", Floor(1)),
 ];

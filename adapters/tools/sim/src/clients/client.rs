@@ -460,7 +460,8 @@ impl Crowd {
         let id = RequestId { client: client.session, cxid: xid };
         let response = replies::judge(judge, server, id, client.who, &request, header, body)?;
         if let (Some(at), Some(act)) = (op, act(&request)) {
-            if let Some(told) = told(&act, header.err, response.as_ref()) {
+            let by_java = judge.is_by_java(zxid.epoch());
+            if let Some(told) = told(&act, header.err, response.as_ref(), by_java) {
                 judge.linear.told(client.session, at, told, zxid.0);
             }
         }

@@ -14,6 +14,7 @@ use crate::network::{DIALLER, HANGUP_MAX, Network, NetworkEvent, PROGRESS_EVERY,
 impl Network {
     pub(crate) fn send(&mut self, now: Instant, link: LinkId, message: Message) {
         let (conn, from) = unpack(link);
+        let paired = from == DIALLER && self.is_paired(conn);
         let Some(connection) = self.connections.get_mut(&conn) else { return };
         if connection.ends[from].state != State::Open {
             return;
@@ -46,13 +47,12 @@ impl Network {
             }
             Message::Packet(packet) => {
                 let sender = connection.ends[from].server;
+                if let (Packet::Request(request), true) = (&packet, paired) {
+                    connection.queue.forwards(request);
+                }
                 let (packet, bytes) = match self.old.get(&sender) {
                     Some(dialect) => {
                         self.coverage.hit(dialect.class());
-                        let by_java = dialect.is_javas() && from == DIALLER;
-                        if let (Packet::Request(request), true) = (&packet, by_java) {
-                            connection.queue.forwards(request);
-                        }
                         dialect.packet(packet)
                     }
                     None => {
@@ -64,6 +64,11 @@ impl Network {
                 self.transmit(now, conn, from, bytes, each(packet));
             }
         }
+    }
+
+    /// Whether a server is one of ZooKeeper.
+    pub(crate) fn is_java(&self, id: ServerId) -> bool {
+        self.old.get(&id).is_some_and(|dialect| dialect.is_javas())
     }
 
     /// What a server says with a snapshot of the memberships: an old one nothing.

@@ -27,6 +27,8 @@ use quorate_service::wire::op;
 use quorate_service::{ClientFraming, Options, Service, ZooKeeper};
 use quorate_znode::{Applied, DigestCheck};
 
+use crate::faults::FaultClass;
+use crate::java_leader::Leader;
 use crate::network::up_to;
 use crate::rule::{Rule, Violation, broken};
 use crate::world::told::{holds_back, is_of, shows_what_is_applied};
@@ -52,8 +54,14 @@ pub(super) enum Order {
 /// The application of a server and its service.
 #[derive(Debug)]
 pub(super) struct Front {
-    zookeeper: ZooKeeper,
+    pub(super) zookeeper: ZooKeeper,
     service: Service,
+    pub(super) tick: Duration,
+    /// It is a server of ZooKeeper; and while that leads, its model.
+    pub(super) is_java: bool,
+    pub(super) leader: Option<Box<Leader>>,
+    /// In which it serves, or did last.
+    pub(super) epoch: Epoch,
     /// It leads, or did when it served last.
     leads: bool,
     orders: VecDeque<Order>,
@@ -71,12 +79,17 @@ pub(super) struct Front {
     pub(super) stepped: Instant,
     /// When there is something to do, if that is entered.
     pub(super) wakes: Option<Instant>,
-    wants: Vec<Wants>,
+    pub(super) wants: Vec<Wants>,
 }
 
 impl Front {
     /// That of a server that starts.
-    pub(super) fn new(id: ServerId, tick: Duration, remembered: Option<i64>) -> Self {
+    pub(super) fn new(
+        id: ServerId,
+        tick: Duration,
+        remembered: Option<i64>,
+        is_java: bool,
+    ) -> Self {
         let interval = tick * LOOKS_EVERY;
         let options =
             Options { extended_types: true, container_interval: interval, ..Options::default() };
@@ -87,6 +100,10 @@ impl Front {
         Self {
             zookeeper,
             service,
+            tick,
+            is_java,
+            leader: None,
+            epoch: Epoch::ZERO,
             leads: false,
             orders: VecDeque::new(),
             open: BTreeMap::new(),
@@ -124,6 +141,12 @@ impl Front {
         let (mut bytes, mut snapshot) = (BytesMut::new(), self.zookeeper.snapshot());
         while snapshot.next(&mut bytes).unwrap_or(false) {}
         bytes.freeze()
+    }
+
+    /// When there is something to do, if nothing is ordered before.
+    fn due(&self) -> Option<Instant> {
+        let leader = self.leader.as_ref().and_then(|leader| leader.deadline());
+        self.service.deadline().into_iter().chain(leader).min()
     }
 
     fn adopt(&mut self, label: Zxid, bytes: &Bytes) -> bool {
@@ -242,7 +265,7 @@ impl World {
         if server.paused {
             return;
         }
-        let due = front.service.deadline().map(|due| server.clock.when(due).max(now));
+        let due = front.due().map(|due| server.clock.when(due).max(now));
         let at = if front.orders.is_empty() {
             due
         } else {
@@ -267,6 +290,9 @@ impl World {
             if server.paused {
                 return Ok(());
             }
+            self.expires_as_java(id, shown)?;
+            let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
+            let Some(front) = &mut server.front else { return Ok(()) };
             let due = front.service.deadline().is_some_and(|due| due <= shown);
             let order = front.orders.pop_front();
             let Some(order) = order.or(due.then_some(Order::Tell(Told::Tick))) else { break };
@@ -293,7 +319,13 @@ impl World {
                 front.stepped = front.stepped.max(shown);
                 let (at, wants) = (front.stepped, &mut front.wants);
                 front.service.on_applied(at, &txn, &effect, &mut front.zookeeper, wants);
-                if let Ok(Applied { digest: DigestCheck::Differs { leader, ours }, .. }) = effect {
+                if let Some(leader) = &mut front.leader {
+                    leader.on_applied(&txn);
+                }
+                let counts = !crowd.judge.miscounts(txn.zxid.epoch());
+                if let (Ok(Applied { digest: DigestCheck::Differs { leader, ours }, .. }), true) =
+                    (effect, counts)
+                {
                     let detail = format!("{}: the leader says {leader:x}, not {ours:x}", txn.zxid);
                     return broken(Rule::SameTree, id, detail);
                 }
@@ -313,28 +345,44 @@ impl World {
                 let bytes_max = most.saturating_sub(Txn::HEADER_BYTES);
                 let facts = Facts { zxid, now_ms: front.wall_ms(shown), bytes_max };
                 let draft = front.prepare(&facts, origin, &request);
+                let by_java = front.leader_prepares(shown, &facts, origin, &request);
+                if let Some(leader) = &front.leader {
+                    crowd.judge.prepared_by_java(epoch, leader.miscounts);
+                    self.coverage.hit(FaultClass::PreparedByJava);
+                }
+                let draft = by_java.unwrap_or(draft);
                 server.drafts.push((epoch, draft));
                 let incarnation = server.incarnation;
                 if server.drafts.len() == 1 {
                     self.agenda.at(now, What::Prepared { id, incarnation });
                 }
             }
-            Order::Abandon => front.zookeeper.abandon(),
+            Order::Abandon => {
+                front.zookeeper.abandon();
+                front.leader = None;
+            }
             Order::Tell(event) => {
                 if let Told::Serving { leads, membership, .. } = &event {
                     let (text, version) = (membership.to_string(), membership.version());
                     let wall_ms = front.wall_ms(shown);
                     front.zookeeper.set_configuration(&text, version, wall_ms);
                     front.leads = *leads;
+                    let java = *leads && front.is_java;
+                    self.coverage.hits(FaultClass::LedByJava, u64::from(java));
                 }
+                let client =
+                    if let Told::Received { client, .. } = &event { Some(*client) } else { None };
+                let session = client.and_then(|client| crowd.session_of(client));
+                let answer = front.leader_hears(shown, &event, session);
                 front.tell(shown, event);
+                front.leader_says(answer);
             }
         }
         self.serve(id)
     }
 
     /// Does what the service of a server wants.
-    fn serve(&mut self, id: ServerId) -> Result<(), Violation> {
+    pub(super) fn serve(&mut self, id: ServerId) -> Result<(), Violation> {
         let now = self.agenda.now();
         let (Some(server), Some(crowd)) = (self.servers.get_mut(&id), &mut self.crowd) else {
             return Ok(());
@@ -356,6 +404,9 @@ impl World {
                             sessions.on_welcome(id, session, applied)?;
                         }
                         if front.leads {
+                            if let Some(leader) = &mut front.leader {
+                                leader.takes_over(session);
+                            }
                             sessions.on_moved(id, session, id);
                         }
                     }
@@ -383,7 +434,9 @@ impl World {
                 Wants::Submit { epoch, request } => {
                     let expires = request.op == op::CLOSE_SESSION && request.id.cxid == 0;
                     if expires && front.tree().session(request.id.client).is_some() {
-                        crowd.judge.sessions.on_expired(id, request.id.client, now)?;
+                        let by_java = front.leader.is_some();
+                        let session = request.id.client;
+                        crowd.judge.sessions.on_expired(id, session, now, by_java)?;
                     }
                     let interval = server.config.timing.tick * LOOKS_EVERY;
                     front.is_confirmed(id, &request, interval)?;

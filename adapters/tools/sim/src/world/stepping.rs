@@ -70,7 +70,9 @@ impl World {
         }
         server.application = Application::new(contents.snapshots.last().cloned());
         let (tick, remembered) = (server.config.timing.tick, server.remembered);
-        server.front = self.crowd.as_ref().map(|_| Box::new(Front::new(id, tick, remembered)));
+        let is_java = self.network.is_java(id);
+        let front = || Box::new(Front::new(id, tick, remembered, is_java));
+        server.front = self.crowd.as_ref().map(|_| front());
         let apart = server.front.is_some() && server.wall != 0;
         self.coverage.hits(FaultClass::WallClocksApart, u64::from(apart));
         (server.busy_until, server.asked, server.leadership) = (now, 0, None);

@@ -69,6 +69,11 @@ impl World {
                     sessions.on_moved(id, session, learner);
                 }
             }
+            Told::LinkLost(link) => {
+                if let Some(learner) = self.network.at_the_other_end(*link) {
+                    sessions.on_lost(learner, now);
+                }
+            }
             Told::Touched { from, asked, .. } => {
                 // Clocks may be off: rather a little earlier.
                 let ago = Instant::from_origin(shown.since(*asked)).0 / 10 * 11;
