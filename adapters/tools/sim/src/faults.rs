@@ -325,6 +325,16 @@ classes! {
     LedByJava,
     /// It has made a transaction of a request.
     PreparedByJava,
+    /// A server of ZooKeeper started again as one of ours.
+    BecameOurs,
+    /// One of ours started again as one of ZooKeeper.
+    BecameJava,
+    /// A client of a server of ZooKeeper asked for what ends such servers.
+    PoisonAsked,
+    /// A server of ZooKeeper ended of a transaction that none can apply.
+    PoisonApplied,
+    /// A client of a server of ours asked for such.
+    PoisonScreened,
 }
 
 impl FaultClass {

@@ -11,6 +11,7 @@
 //! |---|---|
 //! | [`preparing`] | `PrepRequestProcessor` |
 //! | [`changes`] | `ZooKeeperServer.outstandingChanges`, `ChangeRecord`, `DigestCalculator` |
+//! | [`poison`] | what ends servers of ZooKeeper |
 //! | [`tracker`] | `SessionTrackerImpl`, `ExpiryQueue`, as a `LeaderSessionTracker` without local sessions has them |
 //!
 //! It is ZooKeeper's 3.8.0, and is written from that, apart from the shipped `Preparer` and tracker, which it does in place of.
@@ -18,6 +19,7 @@
 //! `tryToCommit`, `processSync`), clients of its own (`FinalRequestProcessor`), which containers are due (`ContainerManager`).
 
 mod changes;
+pub(crate) mod poison;
 mod preparing;
 mod tracker;
 

@@ -127,6 +127,8 @@ pub enum Rule {
     Paired,
     /// Replies are written on to a client that does not read.
     HeldBack,
+    /// What ends servers of ZooKeeper is passed on to one by a server of ours, or has an effect.
+    Poison,
 }
 
 /// A rule was broken.

@@ -86,8 +86,13 @@ fn begin(case: &Case, keep_log: bool) -> Run {
     let mixed = draw.note(dialects.below(3) == 0, Condition::OldVersions);
     let is_java = |_: &ServerId| dialects.below(2) == 0 && mixed;
     let java = ensemble.ids().filter(is_java).map(|id| (id, Dialect::V38)).collect();
+    let kinds_change = mixed && case.fork(Purpose::Kinds, 0).below(2) == 0;
+    let kinds_change = draw.note(kinds_change, Condition::KindsChange);
+    let poison = kinds_change && case.fork(Purpose::Poison, 0).below(2) == 0;
+    let poison = draw.note(poison, Condition::Poison);
     let config = WorldConfig {
         old: java,
+        kinds_change,
         timing: Timing { tick, ..Timing::default() },
         spares,
         may_change,
@@ -104,7 +109,8 @@ fn begin(case: &Case, keep_log: bool) -> Run {
     };
     let drift = if draw.one_in(2, Condition::Drift) { 50_000 } else { 0 };
     let course = Course::dense(ACCIDENTS, 10);
-    Run::new(draw, WorldConfig { drift, ..config }, None, &course)
+    let run = Run::new(draw, WorldConfig { drift, ..config }, None, &course);
+    Run { poison, ..run }
 }
 
 impl Run {
@@ -151,6 +157,15 @@ impl Run {
         let (since, limit) = (self.world.now(), self.patience());
         let served = self.world.run_until(|world| world.clients_are_served(since), limit)?;
         self.found("not all clients are served", limit, served).map(|_| ())
+    }
+
+    /// Behind every third accident clients of servers of ZooKeeper ask for what ends those, if any do.
+    pub(super) fn is_poisoned(&mut self, accident: u32) {
+        let mut rng = self.case.fork(Purpose::Poison, accident);
+        if self.poison && rng.below(3) == 0 {
+            let count = 1 + rng.below(4);
+            self.world.is_poisoned(&mut rng, count);
+        }
     }
 
     /// By an hour at most, and often by little: forward or back.

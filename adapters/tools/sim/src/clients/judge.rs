@@ -8,15 +8,16 @@ use quorate_core::id::ServerId;
 use quorate_core::txn::{RequestId, Txn};
 use quorate_core::zxid::{Epoch, Zxid};
 use quorate_service::wire::event::{CHILDREN_CHANGED, CREATED, DATA_CHANGED, DELETED};
-use quorate_service::wire::{Stat, WatcherEvent};
+use quorate_service::wire::{Stat, WatcherEvent, code};
 use quorate_znode::acl::Acls;
 use quorate_znode::stat::Owner;
-use quorate_znode::{Gone, NodeRef, Outcome, Tree, kind};
+use quorate_znode::{ErrorCode, Gone, NodeRef, Outcome, Tree, kind};
 
 use crate::clients::access::{ADMIN, CREATE, DELETE, READ, WRITE, Who};
 use crate::clients::keeping::{Kept, quota_is_right};
 use crate::clients::sessions::Sessions;
 use crate::hash::Mix;
+use crate::java_leader::poison;
 use crate::linear;
 use crate::rule::{Rule, Violation, broken};
 
@@ -76,6 +77,7 @@ pub(crate) struct Judge {
     pub(crate) hidden: u64,
     pub(crate) denied: u64,
     pub(crate) set_again: u64,
+    pub(crate) screened: u64,
     /// How many connections there were.
     pub(crate) links: u64,
 }
@@ -147,10 +149,16 @@ impl Judge {
         }
         let before = digest(&self.tree);
         let (zxid, header) = (txn.zxid, txn.header);
-        let Ok(applied) = self.tree.apply(txn) else {
-            return broken(Rule::SameTree, server, format!("{zxid} is not understood"));
+        let outcome = match (self.tree.apply(txn), poison::of_txn(txn)) {
+            (Ok(applied), None) => applied.outcome,
+            (Err(error), Some(_)) if !error.may_differ() => {
+                Outcome::Failed(ErrorCode(code::SYSTEM_ERROR))
+            }
+            (applied, harm) => {
+                let detail = format!("{zxid} is {harm:?}, and what came of it is {applied:?}");
+                return broken(Rule::Poison, server, detail);
+            }
         };
-        let outcome = applied.outcome;
         let by_java = self.is_by_java(zxid.epoch());
         // A leader of ZooKeeper looks at no list there.
         let unasked = by_java && header.kind == kind::DELETE_CONTAINER;

@@ -109,6 +109,7 @@ impl World {
             (FaultClass::SessionMoved, sessions.moved),
             (FaultClass::MovedWriteRefused, sessions.stale_writes),
             (FaultClass::WatchesSetAgain, judge.set_again),
+            (FaultClass::PoisonScreened, judge.screened),
             (FaultClass::EventHidden, judge.hidden),
             (FaultClass::PermissionMissing, judge.denied),
             (FaultClass::QuotaCounted, kept.counted),

@@ -63,6 +63,11 @@ pub(super) enum What {
         id: ServerId,
         incarnation: u64,
     },
+    /// A server of ZooKeeper ends of a transaction that none can apply.
+    Ends {
+        id: ServerId,
+        incarnation: u64,
+    },
     /// Something happens to clients.
     Client(News),
     Restored {

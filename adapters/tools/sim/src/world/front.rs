@@ -28,7 +28,7 @@ use quorate_service::{ClientFraming, Options, Service, ZooKeeper};
 use quorate_znode::{Applied, DigestCheck};
 
 use crate::faults::FaultClass;
-use crate::java_leader::Leader;
+use crate::java_leader::{Leader, poison};
 use crate::network::up_to;
 use crate::rule::{Rule, Violation, broken};
 use crate::world::told::{holds_back, is_of, shows_what_is_applied};
@@ -315,6 +315,9 @@ impl World {
         front.set_wall(shown, server.wall, server.config.timing.tick * LOOKS_EVERY);
         match order {
             Order::Apply(txn) => {
+                if front.is_java && poison::ends(&txn, front.tree()) {
+                    self.agenda.at(now, What::Ends { id, incarnation: server.incarnation });
+                }
                 let effect = front.zookeeper.apply(&txn);
                 front.stepped = front.stepped.max(shown);
                 let (at, wants) = (front.stepped, &mut front.wants);
@@ -348,9 +351,11 @@ impl World {
                 let by_java = front.leader_prepares(shown, &facts, origin, &request);
                 if let Some(leader) = &front.leader {
                     crowd.judge.prepared_by_java(epoch, leader.miscounts);
+                    self.network.by_java.insert(epoch);
                     self.coverage.hit(FaultClass::PreparedByJava);
                 }
                 let draft = by_java.unwrap_or(draft);
+                front.refuses_poison(id, &request, &draft)?;
                 server.drafts.push((epoch, draft));
                 let incarnation = server.incarnation;
                 if server.drafts.len() == 1 {
