@@ -335,6 +335,8 @@ classes! {
     PoisonApplied,
     /// A client of a server of ours asked for such.
     PoisonScreened,
+    /// A server with clients was stopped in order.
+    Drained,
 }
 
 impl FaultClass {

@@ -11,6 +11,7 @@ mod config;
 mod crashes;
 mod crowd;
 mod deliveries;
+mod draining;
 mod events;
 mod front;
 mod leaving;
@@ -232,6 +233,7 @@ impl World {
                 }
             }
             What::Ends { id, incarnation } => self.ends_of_poison(id, incarnation)?,
+            What::Vacated { id, incarnation } => self.stops(id, incarnation)?,
             What::Client(news) => self.on_client(news)?,
             What::Prepared { id, incarnation } => self.on_prepared(id, incarnation)?,
             What::Replay { id, incarnation, after, through } => {

@@ -153,6 +153,8 @@ pub(super) enum Purpose {
     Kinds,
     /// What their clients ask for after the accident of that number, that ends such servers.
     Poison,
+    /// Which server is stopped in order behind the accident of that number.
+    Draining,
 }
 
 /// Something that a run meets, and could be spared.

@@ -159,6 +159,23 @@ impl Run {
         self.found("not all clients are served", limit, served).map(|_| ())
     }
 
+    /// Behind every fourth accident a server is stopped in order, and before that gives away its leadership, if an operator
+    /// thinks of it.
+    pub(super) fn is_drained(&mut self, accident: u32) -> Result<(), Violation> {
+        let mut rng = self.case.fork(Purpose::Draining, accident);
+        if self.world.judge().is_none() || rng.below(4) > 0 {
+            return Ok(());
+        }
+        let any = self.ids[pick(&mut rng, self.ids.len())];
+        let leader = self.world.leader().map_or(any, |leader| leader.0);
+        let id = if rng.below(2) == 0 { leader } else { any };
+        if id == leader && rng.below(2) == 0 {
+            self.world.transfer(leader, None)?;
+        }
+        self.world.drain(id, up_to(&mut rng, self.tick() * 2));
+        Ok(())
+    }
+
     /// Behind every third accident clients of servers of ZooKeeper ask for what ends those, if any do.
     pub(super) fn is_poisoned(&mut self, accident: u32) {
         let mut rng = self.case.fork(Purpose::Poison, accident);

@@ -29,6 +29,7 @@ impl Run {
                 self.happens(&mut accident)?;
                 self.ports_fail(accident.number)?;
                 self.is_poisoned(accident.number);
+                self.is_drained(accident.number)?;
             }
             self.pass(accident.pause)?;
         }

@@ -182,6 +182,12 @@ impl Sessions {
         self.lost.insert(server, now);
     }
 
+    /// Whether a session does not end, and is nowhere but at this server, as far as leaders were told.
+    pub(crate) fn is_at(&self, session: i64, server: ServerId) -> bool {
+        let mut said = self.owners.iter().filter(|((_, of), _)| *of == session);
+        !self.closing.contains(&session) && said.all(|(_, at)| *at == server)
+    }
+
     /// A server begins to lead.
     pub(crate) fn on_leads(&mut self, leader: ServerId, now: Instant) {
         self.answered.retain(|(at, _), _| *at != leader);

@@ -68,6 +68,11 @@ pub(super) enum What {
         id: ServerId,
         incarnation: u64,
     },
+    /// The clients of a server that is about to stop have gone.
+    Vacated {
+        id: ServerId,
+        incarnation: u64,
+    },
     /// Something happens to clients.
     Client(News),
     Restored {

@@ -69,6 +69,12 @@ pub(super) struct Front {
     open: BTreeMap<ClientId, ClientFraming>,
     /// Frames of those that are not read from.
     held: BTreeMap<ClientId, Vec<Frame>>,
+    /// How much of what each connection asked for is not answered.
+    pub(super) asked: BTreeMap<ClientId, usize>,
+    /// Until when a server that is about to stop waits for answers.
+    pub(super) drains: Option<Instant>,
+    /// Clients are served.
+    pub(super) serves: bool,
     /// Whom an answer to a read is for.
     reads: BTreeMap<ReadId, SyncId>,
     /// How far the wall clock is ahead of the monotonic one, in milliseconds.
@@ -108,6 +114,9 @@ impl Front {
             orders: VecDeque::new(),
             open: BTreeMap::new(),
             held: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            drains: None,
+            serves: false,
             reads: BTreeMap::new(),
             wall: 0,
             set_forward: None,
@@ -378,6 +387,7 @@ impl World {
                 let client =
                     if let Told::Received { client, .. } = &event { Some(*client) } else { None };
                 let session = client.and_then(|client| crowd.session_of(client));
+                front.counts_asked(shown, &event);
                 let answer = front.leader_hears(shown, &event, session);
                 front.tell(shown, event);
                 front.leader_says(answer);
@@ -396,6 +406,7 @@ impl World {
         for want in std::mem::take(&mut front.wants) {
             let event = match want {
                 Wants::Send { client, bytes } => {
+                    front.counts_answered(client, &bytes);
                     let applied = front.zookeeper.tree().last_zxid();
                     shows_what_is_applied(id, crowd.is_answered(client), &bytes, applied)?;
                     holds_back(id, crowd, client, &bytes)?;
@@ -421,6 +432,7 @@ impl World {
                     continue;
                 }
                 Wants::Close { client, .. } => {
+                    front.ends_between_answers(id, client, crowd)?;
                     front.open.remove(&client);
                     front.held.remove(&client);
                     front.orders.retain(|order| !is_of(order, client));
@@ -438,8 +450,10 @@ impl World {
                 }
                 Wants::Submit { epoch, request } => {
                     let expires = request.op == op::CLOSE_SESSION && request.id.cxid == 0;
-                    if expires && front.tree().session(request.id.client).is_some() {
-                        let by_java = front.leader.is_some();
+                    // A leader of ZooKeeper tracks sessions before they are in its tree.
+                    let by_java = front.leader.is_some();
+                    let known = by_java || front.tree().session(request.id.client).is_some();
+                    if expires && known {
                         let session = request.id.client;
                         crowd.judge.sessions.on_expired(id, session, now, by_java)?;
                     }
@@ -458,8 +472,10 @@ impl World {
                     server.remembered = Some(bound);
                     continue;
                 }
-                // Servers end at once here.
-                Wants::Vacated => continue,
+                Wants::Vacated => {
+                    self.agenda.at(now, What::Vacated { id, incarnation: server.incarnation });
+                    continue;
+                }
                 Wants::Touch(sessions) => quorate_core::input::Event::Touch(sessions),
                 Wants::Revalidate(body) => quorate_core::input::Event::Revalidate(body),
                 Wants::Revalidated { to, body } => {
