@@ -325,10 +325,8 @@ classes! {
     LedByJava,
     /// It has made a transaction of a request.
     PreparedByJava,
-    /// A server of ZooKeeper started again as one of ours.
-    BecameOurs,
-    /// One of ours started again as one of ZooKeeper.
-    BecameJava,
+    /// A server of ZooKeeper started again as one of ours, or one of ours as one of ZooKeeper.
+    KindChanged,
     /// A client of a server of ZooKeeper asked for what ends such servers.
     PoisonAsked,
     /// A server of ZooKeeper ended of a transaction that none can apply.

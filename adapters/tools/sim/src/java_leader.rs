@@ -19,6 +19,7 @@
 //! `tryToCommit`, `processSync`), clients of its own (`FinalRequestProcessor`), which containers are due (`ContainerManager`).
 
 mod changes;
+mod checks;
 pub(crate) mod poison;
 mod preparing;
 mod tracker;

@@ -144,6 +144,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("java_leader", Floor(2)),
     ("java_leader::changes", Floor(1)),
     ("java_leader::poison", Floor(1)),
+    ("java_leader::checks", Floor(1)),
     ("java_leader::preparing", Page),
     ("java_leader::tracker", Floor(1)),
     ("hash", Floor(1)),

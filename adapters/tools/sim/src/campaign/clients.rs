@@ -1,7 +1,8 @@
 //! Servers with clients: ZooKeeper's sessions, watches and ephemeral nodes, through everything that happens to an ensemble.
 //!
 //! Three to six clients share a small tree, a quota, a container and a TTL node, and nodes that not all of them may read.
-//! Servers may speak as ZooKeeper's, and pair what they are told with what they have forwarded as those do. Leaders stand still, wall clocks are set, disks fill, members come and go. In the end all clients are served; then they
+//! Servers may be ZooKeeper's: they speak and pair as those do, lead as those do, and may start again as ours, or end of what
+//! clients ask for. Others are stopped in order. Leaders stand still, wall clocks are set, disks fill, members come and go. In the end all clients are served; then they
 //! vanish, and their sessions with them, and what was due. What they are told is judged as it comes, see the
 //! [page of the crate](crate#what-is-checked).
 

@@ -154,8 +154,10 @@ pub(crate) fn draw(rng: &mut Rng, session: i64, cxid: i32) -> Asked {
         // Its flags are missing.
         0 => (op::CREATE, create("/p", b"p", 0).split_to(20)),
         1 => {
-            named.put_i32(-1);
-            (op::CHECK, named)
+            let mut body = BytesMut::new();
+            put_text(&mut body, Some("/zookeeper"));
+            body.put_i32(-1);
+            (op::CHECK, body)
         }
         2 => (op::DELETE_CONTAINER, named),
         3 => {

@@ -13,21 +13,22 @@
 //! | a session that is not open, or elsewhere, in a multi | an error of its first element | of the request |
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
 use quorate_application::Prepared;
 use quorate_core::id::Origin;
-use quorate_core::message::{Identity, Request as Asked};
+use quorate_core::message::Request as Asked;
 use quorate_core::prepared::{Facts, Rejected};
 use quorate_core::time::Instant;
 use quorate_service::wire::{Request, code, op, put_acl, put_data, put_text, put_vector};
-use quorate_znode::acl::{Acl, Acls};
 use quorate_znode::stat::{Owner, StoredStat};
 use quorate_znode::{Tree, kind};
 
 use crate::java_leader::Leader;
 use crate::java_leader::changes::Record;
+use crate::java_leader::checks::{
+    check_acl, check_mode, deletable, fix_up, next_version, parent_of, validate,
+};
 use crate::java_leader::tracker::Refused;
 
 /// `ZooDefs.Perms`.
@@ -39,8 +40,6 @@ const ADMIN: i32 = 16;
 
 /// `DigestCalculator.DIGEST_VERSION`.
 const DIGEST_VERSION: i32 = 2;
-/// `EphemeralType.TTL`: the longest there is.
-const TTL_MAX: i64 = (1 << 40) - 1;
 
 /// A request, and what there is to judge it by.
 struct Turn<'a> {
@@ -137,7 +136,7 @@ impl Leader {
     fn reconfig(&mut self, turn: &Turn<'_>) -> Prepared {
         let permitted = self.check_session(turn).and_then(|()| {
             let (_, node) = self.node(turn, "/zookeeper/config")?;
-            check_acl(turn, &node, WRITE)
+            permit(turn, &node, WRITE)
         });
         match permitted {
             Ok(()) => Prepared::reconfiguration(turn.asked),
@@ -207,7 +206,7 @@ impl Leader {
             Request::Delete { path, version } => {
                 let parent = deletable(path)?;
                 let (_, above) = self.node(turn, parent)?;
-                check_acl(turn, &above, DELETE)?;
+                permit(turn, &above, DELETE)?;
                 let (stat, node) = self.node(turn, path)?;
                 next_version(stat.version, *version)?;
                 if node.children > 0 {
@@ -219,7 +218,7 @@ impl Leader {
             Request::SetData { path, data, version } => {
                 validate(path)?;
                 let (mut stat, node) = self.node(turn, path)?;
-                check_acl(turn, &node, WRITE)?;
+                permit(turn, &node, WRITE)?;
                 stat.version = next_version(stat.version, *version)?;
                 (stat.mzxid, stat.mtime) = (turn.facts.zxid, turn.facts.now_ms);
                 put_text(body, Some(path));
@@ -233,7 +232,7 @@ impl Leader {
                 validate(path)?;
                 let acl = fix_up(acl.as_deref(), turn.asked.identities.as_deref())?;
                 let (mut stat, node) = self.node(turn, path)?;
-                check_acl(turn, &node, ADMIN)?;
+                permit(turn, &node, ADMIN)?;
                 stat.aversion = next_version(stat.aversion, *version)?;
                 put_text(body, Some(path));
                 put_acl(body, &acl);
@@ -246,7 +245,7 @@ impl Leader {
             Request::Check { path, version } => {
                 validate(path)?;
                 let (stat, node) = self.node(turn, path)?;
-                check_acl(turn, &node, READ)?;
+                permit(turn, &node, READ)?;
                 let version = next_version(stat.version, *version)?;
                 put_text(body, Some(path));
                 body.put_i32(version);
@@ -270,7 +269,7 @@ impl Leader {
         let parent = parent_of(path).ok_or(code::BAD_ARGUMENTS)?;
         let acl = fix_up(acl.as_deref(), turn.asked.identities.as_deref())?;
         let (mut above, parent_record) = self.node(turn, parent)?;
-        check_acl(turn, &parent_record, CREATE)?;
+        permit(turn, &parent_record, CREATE)?;
         let sequential = matches!(flags, 2 | 3 | 6);
         let number = if sequential { format!("{:010}", above.cversion) } else { String::new() };
         let path = format!("{path}{number}");
@@ -365,16 +364,6 @@ impl Leader {
     }
 }
 
-/// `CreateMode.fromFlag`, `EphemeralType.validateTTL`; `extendedTypesEnabled` is on.
-fn check_mode(op: i32, flags: i32, ttl: i64) -> Result<(), i32> {
-    let fits = match flags {
-        5 | 6 => (1..=TTL_MAX).contains(&ttl),
-        0..=4 => op != op::CREATE_TTL || ttl < 0,
-        _ => false,
-    };
-    if fits { Ok(()) } else { Err(code::BAD_ARGUMENTS) }
-}
-
 /// `Op.Create`: within a multi the flags say what is created. 3.8.0 makes a create of a create2.
 fn in_multi(element: &Request) -> Request {
     let mut element = element.clone();
@@ -389,73 +378,6 @@ fn in_multi(element: &Request) -> Request {
     element
 }
 
-/// `PathUtils.validatePath`, as far as its characters are ASCII.
-fn validate(path: &str) -> Result<(), i32> {
-    let names = path.strip_prefix('/').ok_or(code::BAD_ARGUMENTS)?;
-    let odd = |name: &str| {
-        matches!(name, "" | "." | "..") || name.chars().any(|character| character.is_control())
-    };
-    if path != "/" && names.split('/').any(odd) { Err(code::BAD_ARGUMENTS) } else { Ok(()) }
-}
-
-/// `validatePathForCreate`.
-fn parent_of(path: &str) -> Option<&str> {
-    path.rsplit_once('/').map(|(parent, _)| parent).filter(|_| !path.contains('\0'))
-}
-
-/// `getParentPathAndValidate`.
-fn deletable(path: &str) -> Result<&str, i32> {
-    let kept = ["/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"];
-    parent_of(path).filter(|_| !kept.contains(&path)).ok_or(code::BAD_ARGUMENTS)
-}
-
-/// `checkAndIncVersion`.
-fn next_version(version: i32, expected: i32) -> Result<i32, i32> {
-    let fits = expected == -1 || expected == version;
-    if fits { Ok(version.wrapping_add(1)) } else { Err(code::BAD_VERSION) }
-}
-
-/// `ZooKeeperServer.checkACL`.
-fn check_acl(turn: &Turn<'_>, node: &Record, permission: i32) -> Result<(), i32> {
-    let own = turn.asked.identities.as_deref().unwrap_or_default();
-    let Some(list) = node.acl.as_deref().filter(|list| !list.is_empty()) else { return Ok(()) };
-    let permits = |acl: &Acl| {
-        let same = |own: &Identity| *own.scheme == *acl.scheme && *own.id == *acl.id;
-        acl.perms & permission != 0 && (&*acl.scheme == "world" || own.iter().any(same))
-    };
-    let is_super = own.iter().any(|own| own.scheme == "super");
-    if is_super || list.iter().any(permits) { Ok(()) } else { Err(code::NO_AUTH) }
-}
-
-/// `fixupACL`, of the schemes `world`, `auth` and `digest`.
-fn fix_up(list: Option<&[Acl]>, own: Option<&[Identity]>) -> Result<Acls, i32> {
-    let mut fixed: Vec<Acl> = Vec::new();
-    let mut seen = Vec::new();
-    for acl in list.unwrap_or_default() {
-        // `removeDuplicates`.
-        if seen.contains(&acl) {
-            continue;
-        }
-        seen.push(acl);
-        match &*acl.scheme {
-            "world" if &*acl.id == "anyone" => fixed.push(acl.clone()),
-            "auth" => {
-                let own = own.unwrap_or_default().iter().filter(|own| own.scheme == "digest");
-                let entry = |own: &Identity| Acl {
-                    perms: acl.perms,
-                    scheme: own.scheme.as_str().into(),
-                    id: own.id.as_str().into(),
-                };
-                let entries: Vec<_> = own.map(entry).collect();
-                if entries.is_empty() {
-                    return Err(code::INVALID_ACL);
-                }
-                fixed.extend(entries);
-            }
-            // `DigestAuthenticationProvider.isValid`.
-            "digest" if acl.id.split(':').count() == 2 => fixed.push(acl.clone()),
-            _ => return Err(code::INVALID_ACL),
-        }
-    }
-    if fixed.is_empty() { Err(code::INVALID_ACL) } else { Ok(Arc::from(fixed)) }
+fn permit(turn: &Turn<'_>, node: &Record, permission: i32) -> Result<(), i32> {
+    check_acl(turn.asked.identities.as_deref(), node.acl.as_deref(), permission)
 }

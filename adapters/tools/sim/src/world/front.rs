@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use quorate_application::clients::{
-    ClientId, Clients, Event as Told, Frame, Framing, Host, Input, Output as Wants, SyncId,
+    ClientId, Clients, Event as Told, Frame, Host, Input, Output as Wants, SyncId,
 };
 use quorate_application::{Application, Facts, Prepared, Restore, Snapshot};
 use quorate_core::id::{Origin, ReadId, ServerId};
@@ -34,8 +34,6 @@ use crate::rule::{Rule, Violation, broken};
 use crate::world::told::{holds_back, is_of, shows_what_is_applied};
 use crate::world::{What, World};
 
-/// When the simulated world began, in milliseconds since 1970.
-const BEGINNING_MS: i64 = 1_700_000_000_000;
 /// How many ticks a leader waits between two looks at what is due.
 pub(super) const LOOKS_EVERY: u32 = 3;
 
@@ -55,7 +53,7 @@ pub(super) enum Order {
 #[derive(Debug)]
 pub(super) struct Front {
     pub(super) zookeeper: ZooKeeper,
-    service: Service,
+    pub(super) service: Service,
     pub(super) tick: Duration,
     /// It is a server of ZooKeeper; and while that leads, its model.
     pub(super) is_java: bool,
@@ -66,9 +64,9 @@ pub(super) struct Front {
     leads: bool,
     orders: VecDeque<Order>,
     /// What takes frames off the bytes of each connection that has not ended.
-    open: BTreeMap<ClientId, ClientFraming>,
+    pub(super) open: BTreeMap<ClientId, ClientFraming>,
     /// Frames of those that are not read from.
-    held: BTreeMap<ClientId, Vec<Frame>>,
+    pub(super) held: BTreeMap<ClientId, Vec<Frame>>,
     /// How much of what each connection asked for is not answered.
     pub(super) asked: BTreeMap<ClientId, usize>,
     /// Until when a server that is about to stop waits for answers.
@@ -78,7 +76,7 @@ pub(super) struct Front {
     /// Whom an answer to a read is for.
     reads: BTreeMap<ReadId, SyncId>,
     /// How far the wall clock is ahead of the monotonic one, in milliseconds.
-    wall: i64,
+    pub(super) wall: i64,
     /// When the wall clock was last set forward by more than leaders wait between two looks at what is due, and by how much.
     pub(super) set_forward: Option<(Instant, i64)>,
     /// When the service stepped last.
@@ -181,53 +179,6 @@ impl Front {
             self.zookeeper.void();
             refusal
         })
-    }
-
-    /// The wall clock of its server shows so much more than the monotonic one from here on.
-    fn set_wall(&mut self, shown: Instant, wall: i64, interval: Duration) {
-        let most = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX);
-        let by = wall.saturating_sub(std::mem::replace(&mut self.wall, wall));
-        if by > most {
-            self.set_forward = Some((shown, by));
-        }
-    }
-
-    /// The wall clock when the monotonic one shows this.
-    pub(super) fn wall_ms(&self, shown: Instant) -> i64 {
-        let since = i64::try_from(shown.since_origin().as_millis()).unwrap_or(0);
-        BEGINNING_MS + self.wall + since
-    }
-
-    /// Whether a connection has not ended.
-    pub(super) fn has(&self, client: ClientId) -> bool {
-        self.open.contains_key(&client)
-    }
-
-    /// A connection begins.
-    pub(super) fn open(&mut self, client: ClientId) {
-        self.open.insert(client, self.service.framing());
-    }
-
-    /// A connection has ended; whether it had not been closed.
-    pub(super) fn close(&mut self, client: ClientId) -> bool {
-        self.held.remove(&client);
-        self.open.remove(&client).is_some()
-    }
-
-    /// What there is of a connection, in the order in which it comes.
-    pub(super) fn frames(&mut self, client: ClientId, bytes: Bytes) -> Option<Vec<Frame>> {
-        let framing = self.open.get_mut(&client)?;
-        let (mut bytes, mut frames) = (BytesMut::from(bytes), Vec::new());
-        while let Some(frame) = framing.take(&mut bytes) {
-            frames.push(frame);
-        }
-        match self.held.get_mut(&client) {
-            Some(held) => {
-                held.extend(frames);
-                None
-            }
-            None => Some(frames),
-        }
     }
 }
 

@@ -168,7 +168,7 @@ impl World {
             self.network.were_ours.insert(id);
             self.checker.untold.insert(id);
         }
-        self.coverage.hit(if was_java { FaultClass::BecameOurs } else { FaultClass::BecameJava });
+        self.coverage.hit(FaultClass::KindChanged);
         if let Some(server) = self.servers.get_mut(&id) {
             // Nobody has set one where a server of ZooKeeper was before.
             server.config.lease = None;
