@@ -33,7 +33,9 @@ pub enum Message {
 
 /// Says that its sender lives and can be heard, and whether it hears the other end; nothing else. Links of the
 /// election plane are silent when an election is over. A server of ours that serves says this to each voter that
-/// has said [`Mark::KNOWS_PROBES`] on the same link, whenever its leader pings it, or it pings.
+/// said [`Mark::KNOWS_PROBES`] when it last said anything, whenever its leader pings it, or it pings. A server of
+/// ZooKeeper that has taken its place meanwhile passes over it, as over everything that is shorter than a notification
+/// (`FastLeaderElection.Messenger.WorkerReceiver`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Probe {
     /// Whether the sender has heard the receiver lately.

@@ -97,6 +97,10 @@ impl Service {
                 return self.send(step.out, client, refused);
             }
             Ok(None) => {
+                // The session was heard all the same: it has its full time-out to come to another connection.
+                if self.is_owner(step, client, session, op) {
+                    self.touch(step.at, client);
+                }
                 let header = ReplyHeader { xid, zxid: Zxid(-1), err: code::UNIMPLEMENTED };
                 let bytes = reply(header, |_| {});
                 self.send(step.out, client, bytes);

@@ -97,6 +97,20 @@ fn a_silent_session_expires_and_one_that_pings_does_not() {
     assert!(stand.told(alive).iter().all(|told| told == "-2 ok"));
 }
 
+/// `ZooKeeperServer.submitRequestNow` touches the session before it looks at the operation.
+#[test]
+fn a_request_of_an_unknown_operation_is_heard_before_its_connection_ends() {
+    let mut learner = Stand::new(false);
+    let (client, session) = learner.client();
+    learner.tell(Event::Pinged);
+    learner.asked.clear();
+    learner.raw(client, 7, op::CHECK, &[]);
+    assert_eq!(learner.told(client).last().unwrap(), "closed");
+    learner.tell(Event::Pinged);
+    let heard = [&session.to_be_bytes()[..], &4000_i32.to_be_bytes()].concat();
+    assert_eq!(learner.asked.pop(), Some(Output::Touch(heard.into())));
+}
+
 #[test]
 fn a_learner_reports_whom_it_has_heard_and_the_leader_keeps_them() {
     let mut learner = Stand::new(false);

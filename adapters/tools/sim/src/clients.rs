@@ -249,6 +249,13 @@ impl Crowd {
         (client.link == Some(id)).then_some(client.session)
     }
 
+    /// The session of a client that is connected to a server.
+    pub(crate) fn session_at(&self, server: ServerId) -> Option<i64> {
+        let mut of_it =
+            self.links.iter().filter(|(_, link)| link.server == server && link.at_server);
+        of_it.find_map(|(id, _)| self.open_session_of(*id))
+    }
+
     /// The session of a connection that was told that it has it.
     pub(crate) fn open_session_of(&self, id: ClientId) -> Option<i64> {
         let link = self.links.get(&id)?;

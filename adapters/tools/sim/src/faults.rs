@@ -321,6 +321,20 @@ classes! {
     RemovalRefused,
     /// A session was closed by its client.
     SessionClosed,
+    /// A server of ZooKeeper led servers with clients.
+    LedByJava,
+    /// It has made a transaction of a request.
+    PreparedByJava,
+    /// A server of ZooKeeper started again as one of ours, or one of ours as one of ZooKeeper.
+    KindChanged,
+    /// A client of a server of ZooKeeper asked for what ends such servers.
+    PoisonAsked,
+    /// A server of ZooKeeper ended of a transaction that none can apply.
+    PoisonApplied,
+    /// A client of a server of ours asked for such.
+    PoisonScreened,
+    /// A server with clients was stopped in order.
+    Drained,
 }
 
 impl FaultClass {

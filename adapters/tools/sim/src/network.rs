@@ -48,6 +48,7 @@ use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, Plane};
 use quorate_core::rng::Rng;
 use quorate_core::time::Instant;
+use quorate_core::zxid::Epoch;
 
 use crate::application::State as Snapshot;
 use crate::ensemble::Ensemble;
@@ -119,6 +120,8 @@ pub(crate) struct Network {
     advertised: BTreeMap<ServerId, HostPort>,
     /// Who speaks as older versions do.
     pub(crate) old: BTreeMap<ServerId, Dialect>,
+    /// Those of them that were servers of ours before: peers probe them until they are told.
+    pub(crate) were_ours: BTreeSet<ServerId>,
     /// Whose quorum port is closed while its server runs.
     shut: BTreeSet<ServerId>,
     /// Servers elect by generation: what they say on the election port are messages.
@@ -133,6 +136,10 @@ pub(crate) struct Network {
     pub(crate) problem: Option<String>,
     /// What a server of ZooKeeper was told that it cannot pair with what it has forwarded.
     pub(crate) unpaired: Option<(ServerId, String)>,
+    /// What a server of ours has passed on to one of ZooKeeper that ends of it.
+    pub(crate) poisoned: Option<(ServerId, String)>,
+    /// The epochs in which a server of ZooKeeper makes the transactions.
+    pub(crate) by_java: BTreeSet<Epoch>,
     pub(crate) coverage: Coverage,
 }
 
@@ -150,6 +157,7 @@ impl Network {
             deaf: BTreeMap::new(),
             advertised: BTreeMap::new(),
             old: BTreeMap::new(),
+            were_ours: BTreeSet::new(),
             shut: BTreeSet::new(),
             messages: false,
             scheduled: Vec::new(),
@@ -157,6 +165,8 @@ impl Network {
             snapshots: VecDeque::new(),
             problem: None,
             unpaired: None,
+            poisoned: None,
+            by_java: BTreeSet::new(),
             coverage: Coverage::default(),
         }
     }

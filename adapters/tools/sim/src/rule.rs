@@ -127,6 +127,10 @@ pub enum Rule {
     Paired,
     /// Replies are written on to a client that does not read.
     HeldBack,
+    /// A server that is about to stop ends a connection in the middle of what its client asks.
+    Drained,
+    /// What ends servers of ZooKeeper is passed on to one by a server of ours, or has an effect.
+    Poison,
 }
 
 /// A rule was broken.

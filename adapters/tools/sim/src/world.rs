@@ -11,9 +11,11 @@ mod config;
 mod crashes;
 mod crowd;
 mod deliveries;
+mod draining;
 mod events;
 mod front;
 mod leaving;
+mod led_by_java;
 mod non_members;
 mod outputs;
 mod reference;
@@ -106,6 +108,10 @@ pub struct World {
     leases_change: bool,
     /// Those that were given another one.
     lease_set: BTreeMap<ServerId, Option<Duration>>,
+    /// Whether servers that start again may do so as the other kind.
+    kinds_change: bool,
+    /// How often a client has asked for what ends servers of ZooKeeper.
+    poisons: i32,
     /// Until when a lease may be one that was promised before a clock went wrong.
     leases_void_until: Instant,
     /// The clients of its servers, if these have a service.
@@ -169,6 +175,8 @@ impl World {
             leases_change: config.leases_change,
             lease_set: BTreeMap::new(),
             leases_void_until: Instant::ORIGIN,
+            kinds_change: config.kinds_change,
+            poisons: 0,
             crowd,
         }
         .begun()
@@ -224,6 +232,8 @@ impl World {
                     self.work(id)?;
                 }
             }
+            What::Ends { id, incarnation } => self.ends_of_poison(id, incarnation)?,
+            What::Vacated { id, incarnation } => self.stops(id, incarnation)?,
             What::Client(news) => self.on_client(news)?,
             What::Prepared { id, incarnation } => self.on_prepared(id, incarnation)?,
             What::Replay { id, incarnation, after, through } => {
@@ -251,6 +261,9 @@ impl World {
             What::Restored { id, incarnation, link, state } => {
                 self.on_restored(id, incarnation, link, *state)?;
             }
+        }
+        if let Some((id, why)) = self.network.poisoned.take() {
+            return broken(Rule::Poison, id, why);
         }
         if self.steps_at_once > STEPS_AT_ONCE_MAX {
             let detail = format!("time stands still at {:?}", self.now());
@@ -422,6 +435,10 @@ fn checker_of(config: &WorldConfig) -> Checker {
     checker.may_change = config.may_change;
     checker.untold = config.old.keys().copied().collect();
     checker.foreign = config.old.keys().copied().collect();
+    if config.kinds_change {
+        // Who waits at the end of an election is not what its peers heard before.
+        checker.foreign.extend(config.ensemble.ids().chain(config.spares.iter().copied()));
+    }
     checker.spares =
         config.spares.iter().filter_map(|id| Some((*id, config.of_spare(*id)?))).collect();
     checker.by_generation = config.election != Election::Fast;

@@ -149,6 +149,12 @@ pub(super) enum Purpose {
     Walls,
     /// Which servers with clients are ZooKeeper's.
     Dialects,
+    /// Whether they start again as the other kind.
+    Kinds,
+    /// What their clients ask for after the accident of that number, that ends such servers.
+    Poison,
+    /// Which server is stopped in order behind the accident of that number.
+    Draining,
 }
 
 /// Something that a run meets, and could be spared.
@@ -206,6 +212,8 @@ pub(super) enum Condition {
     LittleRoom,
     Priorities,
     WallClocksApart,
+    KindsChange,
+    Poison,
 }
 
 impl Condition {
@@ -240,6 +248,8 @@ impl Condition {
             Self::LeasesChange => "leases are set anew",
             Self::LittleRoom => "little room for what is not on disk",
             Self::WallClocksApart => "wall clocks are apart",
+            Self::KindsChange => "servers start again as the other kind",
+            Self::Poison => "clients ask for what ends servers of ZooKeeper",
             Self::Priorities => "servers that are wished to lead",
             Self::PromisesOfObservers => "observers have promised more",
         }

@@ -1,7 +1,8 @@
 //! Servers with clients: ZooKeeper's sessions, watches and ephemeral nodes, through everything that happens to an ensemble.
 //!
 //! Three to six clients share a small tree, a quota, a container and a TTL node, and nodes that not all of them may read.
-//! Servers may speak as ZooKeeper's, and pair what they are told with what they have forwarded as those do. Leaders stand still, wall clocks are set, disks fill, members come and go. In the end all clients are served; then they
+//! Servers may be ZooKeeper's: they speak and pair as those do, lead as those do, and may start again as ours, or end of what
+//! clients ask for. Others are stopped in order. Leaders stand still, wall clocks are set, disks fill, members come and go. In the end all clients are served; then they
 //! vanish, and their sessions with them, and what was due. What they are told is judged as it comes, see the
 //! [page of the crate](crate#what-is-checked).
 
@@ -86,8 +87,13 @@ fn begin(case: &Case, keep_log: bool) -> Run {
     let mixed = draw.note(dialects.below(3) == 0, Condition::OldVersions);
     let is_java = |_: &ServerId| dialects.below(2) == 0 && mixed;
     let java = ensemble.ids().filter(is_java).map(|id| (id, Dialect::V38)).collect();
+    let kinds_change = mixed && case.fork(Purpose::Kinds, 0).below(2) == 0;
+    let kinds_change = draw.note(kinds_change, Condition::KindsChange);
+    let poison = kinds_change && case.fork(Purpose::Poison, 0).below(2) == 0;
+    let poison = draw.note(poison, Condition::Poison);
     let config = WorldConfig {
         old: java,
+        kinds_change,
         timing: Timing { tick, ..Timing::default() },
         spares,
         may_change,
@@ -104,7 +110,8 @@ fn begin(case: &Case, keep_log: bool) -> Run {
     };
     let drift = if draw.one_in(2, Condition::Drift) { 50_000 } else { 0 };
     let course = Course::dense(ACCIDENTS, 10);
-    Run::new(draw, WorldConfig { drift, ..config }, None, &course)
+    let run = Run::new(draw, WorldConfig { drift, ..config }, None, &course);
+    Run { poison, ..run }
 }
 
 impl Run {
@@ -151,6 +158,32 @@ impl Run {
         let (since, limit) = (self.world.now(), self.patience());
         let served = self.world.run_until(|world| world.clients_are_served(since), limit)?;
         self.found("not all clients are served", limit, served).map(|_| ())
+    }
+
+    /// Behind every fourth accident a server is stopped in order, and before that gives away its leadership, if an operator
+    /// thinks of it.
+    pub(super) fn is_drained(&mut self, accident: u32) -> Result<(), Violation> {
+        let mut rng = self.case.fork(Purpose::Draining, accident);
+        if self.world.judge().is_none() || rng.below(4) > 0 {
+            return Ok(());
+        }
+        let any = self.ids[pick(&mut rng, self.ids.len())];
+        let leader = self.world.leader().map_or(any, |leader| leader.0);
+        let id = if rng.below(2) == 0 { leader } else { any };
+        if id == leader && rng.below(2) == 0 {
+            self.world.transfer(leader, None)?;
+        }
+        self.world.drain(id, up_to(&mut rng, self.tick() * 2));
+        Ok(())
+    }
+
+    /// Behind every third accident clients of servers of ZooKeeper ask for what ends those, if any do.
+    pub(super) fn is_poisoned(&mut self, accident: u32) {
+        let mut rng = self.case.fork(Purpose::Poison, accident);
+        if self.poison && rng.below(3) == 0 {
+            let count = 1 + rng.below(4);
+            self.world.is_poisoned(&mut rng, count);
+        }
     }
 
     /// By an hour at most, and often by little: forward or back.

@@ -47,6 +47,8 @@ pub(super) struct Run {
     /// another round.
     pub(super) election_max: Duration,
     pub(super) clients: Option<Clients>,
+    /// Whether clients ask for what ends servers of ZooKeeper.
+    pub(super) poison: bool,
     /// What clients draw from; forked anew after each accident.
     pub(super) asking: Rng,
     /// For what is done in the end.
@@ -108,6 +110,7 @@ impl Run {
             init_time,
             election_max: ELECTION_MAX + waits + split,
             clients,
+            poison: false,
             asking: case.fork(Purpose::Clients, 0),
             rng: case.fork(Purpose::End, 0),
             accidents,

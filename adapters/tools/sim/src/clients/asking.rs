@@ -1,6 +1,6 @@
 //! What clients ask for: a small tree that all of them change, read and watch.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use quorate_core::rng::Rng;
 use quorate_service::wire::{Request, op};
 use quorate_znode::acl::Acl;
@@ -48,6 +48,50 @@ pub(crate) fn draw(rng: &mut Rng, who: Who) -> Request {
         // No such flags: the server that reads it refuses it.
         _ => create(rng, path, 9),
     }
+}
+
+/// What a client asks for in place of a create with such flags where servers of ZooKeeper are among the servers: one of what
+/// ends those. What cannot be read has the flags [`UNREADABLE`].
+pub(crate) fn poisoned(request: Request) -> Request {
+    let Request::Create { op, data, acl, flags: 9, ttl: None, .. } = request else {
+        return request;
+    };
+    let path = "/p".to_owned();
+    let drawn = data.as_deref().and_then(<[u8]>::first).map_or(0, |first| first % 8);
+    let text = Some(Bytes::from_static(b"count=many"));
+    let create = |op, path, flags, ttl| {
+        let (data, acl) = (data.clone(), acl.clone());
+        Request::Create { op, path, data, acl, flags, ttl }
+    };
+    match drawn {
+        0 => Request::Check { path, version: -1 },
+        1 => create(op::CREATE_TTL, path, 0, Some(-1)),
+        2 => create(op::CREATE_CONTAINER, path, 0, None),
+        3 => create(op, path, UNREADABLE, None),
+        4 => create(op, "/a".repeat(2_001), 0, None),
+        5 => Request::SetData { path: STATS.to_owned(), data: text, version: -1 },
+        6 => Request::Multi(vec![Request::SetData {
+            path: STATS.to_owned(),
+            data: text,
+            version: -1,
+        }]),
+        _ => create(op, path, 9, None),
+    }
+}
+
+/// The flags of a create whose frame ends before them.
+pub(crate) const UNREADABLE: i32 = 11;
+
+/// Its frame.
+pub(crate) fn frame(request: &Request, xid: i32) -> Bytes {
+    let frame = request.frame(xid);
+    if !matches!(request, Request::Create { flags: UNREADABLE, .. }) {
+        return frame;
+    }
+    let mut short = BytesMut::from(&frame[..frame.len() - 4]);
+    let length = u32::try_from(short.len() - 4).unwrap_or(0);
+    short[..4].copy_from_slice(&length.to_be_bytes());
+    short.freeze()
 }
 
 fn element(rng: &mut Rng) -> Request {

@@ -16,7 +16,7 @@ use quorate_service::wire::{
 };
 
 use crate::clients::access::Who;
-use crate::clients::asking::{draw, is_write, make_large, read_large};
+use crate::clients::asking::{draw, frame as frame_of, is_write, make_large, poisoned, read_large};
 use crate::clients::history::{act, told};
 use crate::clients::link::{News, Said};
 use crate::clients::watching::Watching;
@@ -262,6 +262,7 @@ impl Crowd {
 
     fn send(&mut self, at: usize, link: ClientId, request: Request, now: Instant) {
         let server = self.server_of(link);
+        let request = if self.judge.beside_java { poisoned(request) } else { request };
         let client = &mut self.clients[at];
         #[allow(clippy::wildcard_enum_match_arm, reason = "the others are counted")]
         let xid = match &request {
@@ -273,7 +274,7 @@ impl Crowd {
             }
         };
         client.said = now;
-        let frame = request.frame(xid);
+        let frame = frame_of(&request, xid);
         let id = RequestId { client: client.session, cxid: xid };
         self.judge.sessions.on_sent(id, server);
         self.judge.who.insert(id.client, client.who);
@@ -418,6 +419,14 @@ impl Crowd {
     ) -> Result<(), Violation> {
         let (client, judge) = (&mut self.clients[at], &mut self.judge);
         judge.replies += 1;
+        // Answered when it is read, ahead of others; and the connection ends.
+        let lone =
+            |sent: &Sent| sent.xid == header.xid && matches!(sent.request, Request::Check { .. });
+        let refused = (code::UNIMPLEMENTED, Zxid(-1)) == (header.err, header.zxid);
+        if refused && client.sent.iter().any(lone) {
+            judge.screened += 1;
+            return Ok(());
+        }
         let Some(Sent { xid, request, floor, at: asked, op }) = client.sent.pop_front() else {
             let detail = format!("a reply to {}, and no request waits", header.xid);
             return broken(Rule::ReplyOrder, server, detail);
@@ -460,7 +469,8 @@ impl Crowd {
         let id = RequestId { client: client.session, cxid: xid };
         let response = replies::judge(judge, server, id, client.who, &request, header, body)?;
         if let (Some(at), Some(act)) = (op, act(&request)) {
-            if let Some(told) = told(&act, header.err, response.as_ref()) {
+            let by_java = judge.is_by_java(zxid.epoch());
+            if let Some(told) = told(&act, header.err, response.as_ref(), by_java) {
                 judge.linear.told(client.session, at, told, zxid.0);
             }
         }

@@ -48,9 +48,19 @@ fn is_ours(path: &str) -> bool {
     PATHS.contains(&path) || path.starts_with("/q/")
 }
 
-/// What its reply says; none if it says only that the session has ended or moved.
-pub(super) fn told(act: &Act, err: i32, response: Option<&Response>) -> Option<Told> {
-    if matches!(err, code::SESSION_EXPIRED | code::SESSION_MOVED) {
+/// What its reply says; none if it says only that the session has ended or moved. To a leader of ZooKeeper the parents of
+/// what goes with a session are not empty until that is applied, whatever it has said before of the children.
+pub(super) fn told(
+    act: &Act,
+    err: i32,
+    response: Option<&Response>,
+    by_java: bool,
+) -> Option<Told> {
+    let says_nothing = |err: i32| {
+        let stale = by_java && err == code::NOT_EMPTY;
+        stale || matches!(err, code::SESSION_EXPIRED | code::SESSION_MOVED)
+    };
+    if says_nothing(err) {
         return None;
     }
     #[allow(clippy::wildcard_enum_match_arm, reason = "the others say that it was done")]
@@ -66,7 +76,14 @@ pub(super) fn told(act: &Act, err: i32, response: Option<&Response>) -> Option<T
             let sorted: BTreeSet<_> = names.iter().cloned().collect();
             Told::Children(sorted.into_iter().collect(), shown(stat))
         }
-        Some(Response::Multi(results)) => Told::Multi(results.iter().map(result).collect()),
+        Some(Response::Multi(results)) => {
+            let results: Vec<_> = results.iter().map(result).collect();
+            let nothing = |told: &Told| matches!(told, Told::Failed(err) if says_nothing(*err));
+            if results.iter().any(nothing) {
+                return None;
+            }
+            Told::Multi(results)
+        }
         Some(_) => Told::Done,
     };
     Some(told)

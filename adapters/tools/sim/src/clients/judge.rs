@@ -6,17 +6,18 @@ use std::hash::{Hash, Hasher};
 use bytes::Bytes;
 use quorate_core::id::ServerId;
 use quorate_core::txn::{RequestId, Txn};
-use quorate_core::zxid::Zxid;
+use quorate_core::zxid::{Epoch, Zxid};
 use quorate_service::wire::event::{CHILDREN_CHANGED, CREATED, DATA_CHANGED, DELETED};
-use quorate_service::wire::{Stat, WatcherEvent};
+use quorate_service::wire::{Stat, WatcherEvent, code};
 use quorate_znode::acl::Acls;
 use quorate_znode::stat::Owner;
-use quorate_znode::{Gone, NodeRef, Outcome, Tree};
+use quorate_znode::{ErrorCode, Gone, NodeRef, Outcome, Tree, kind};
 
 use crate::clients::access::{ADMIN, CREATE, DELETE, READ, WRITE, Who};
 use crate::clients::keeping::{Kept, quota_is_right};
 use crate::clients::sessions::Sessions;
 use crate::hash::Mix;
+use crate::java_leader::poison;
 use crate::linear;
 use crate::rule::{Rule, Violation, broken};
 
@@ -68,12 +69,15 @@ pub(crate) struct Judge {
     pub(crate) seen: Zxid,
     /// Servers of ZooKeeper are among the servers: a leader answers their syncs without asking whether it still leads.
     pub(crate) beside_java: bool,
+    /// The epochs in which a server of ZooKeeper has prepared transactions, and whether it miscounts their digests.
+    by_java: BTreeMap<Epoch, bool>,
     /// What is counted.
     pub(crate) replies: u64,
     pub(crate) events: u64,
     pub(crate) hidden: u64,
     pub(crate) denied: u64,
     pub(crate) set_again: u64,
+    pub(crate) screened: u64,
     /// How many connections there were.
     pub(crate) links: u64,
 }
@@ -95,6 +99,21 @@ impl Judge {
 
     pub(crate) fn of_request(&self, id: RequestId) -> Option<Zxid> {
         self.by_request.get(&id).copied()
+    }
+
+    /// A leader of ZooKeeper makes a transaction of a request.
+    pub(crate) fn prepared_by_java(&mut self, epoch: Epoch, miscounts: bool) {
+        *self.by_java.entry(epoch).or_default() |= miscounts;
+    }
+
+    /// Whether a leader of ZooKeeper has made transactions of requests in this epoch.
+    pub(crate) fn is_by_java(&self, epoch: Epoch) -> bool {
+        self.by_java.contains_key(&epoch)
+    }
+
+    /// Whether the digests in transactions of this epoch may be others than those of the trees behind them.
+    pub(crate) fn miscounts(&self, epoch: Epoch) -> bool {
+        self.by_java.get(&epoch).is_some_and(|miscounts| *miscounts)
     }
 
     /// Whether nothing has changed between these: the later one is the start of an epoch, at which a server shows the history
@@ -130,11 +149,21 @@ impl Judge {
         }
         let before = digest(&self.tree);
         let (zxid, header) = (txn.zxid, txn.header);
-        let Ok(applied) = self.tree.apply(txn) else {
-            return broken(Rule::SameTree, server, format!("{zxid} is not understood"));
+        let outcome = match (self.tree.apply(txn), poison::of_txn(txn)) {
+            (Ok(applied), None) => applied.outcome,
+            (Err(error), Some(_)) if !error.may_differ() => {
+                Outcome::Failed(ErrorCode(code::SYSTEM_ERROR))
+            }
+            (applied, harm) => {
+                let detail = format!("{zxid} is {harm:?}, and what came of it is {applied:?}");
+                return broken(Rule::Poison, server, detail);
+            }
         };
-        let outcome = applied.outcome;
-        if let Outcome::Multi(outcomes) = &outcome {
+        let by_java = self.is_by_java(zxid.epoch());
+        // A leader of ZooKeeper looks at no list there.
+        let unasked = by_java && header.kind == kind::DELETE_CONTAINER;
+        if unasked {
+        } else if let Outcome::Multi(outcomes) = &outcome {
             outcomes
                 .iter()
                 .try_for_each(|one| self.is_permitted(server, zxid, header.client, one))?;
@@ -143,7 +172,7 @@ impl Judge {
         }
         let gone = |gone: &Gone| self.node(&gone.path, zxid);
         let removed = if let Outcome::Deleted(one) = &outcome { gone(one).cloned() } else { None };
-        self.kept.on_committed(server, txn, &outcome, removed.as_ref(), &self.tree)?;
+        self.kept.on_committed(server, txn, &outcome, removed.as_ref(), &self.tree, by_java)?;
         let failed = outcome.error().is_some();
         if failed && digest(&self.tree) != before {
             let detail = format!("{zxid} failed, and has changed something: {outcome:?}");
@@ -209,7 +238,11 @@ impl Judge {
         let (Some(who), Some(node)) = (self.who.get(&session), self.node(path, zxid)) else {
             return Ok(());
         };
-        if who.may(node.acl.as_ref(), permission) {
+        // A leader of ZooKeeper judges by the list that is applied, while another is on its way.
+        let earlier =
+            self.nodes.get(path).into_iter().flatten().filter_map(|(_, node)| node.as_ref());
+        let earlier = earlier.filter(|_| self.is_by_java(zxid.epoch()));
+        if earlier.chain([node]).any(|node| who.may(node.acl.as_ref(), permission)) {
             return Ok(());
         }
         let detail = format!("{zxid}, {outcome:?}, by {who:?}, and {path} permits it not");

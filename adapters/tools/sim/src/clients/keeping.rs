@@ -40,6 +40,7 @@ impl Kept {
         outcome: &Outcome,
         before: Option<&Seen>,
         tree: &Tree,
+        by_java: bool,
     ) -> Result<(), Violation> {
         let (zxid, header) = (txn.zxid, txn.header);
         quota_is_right(server, tree)?;
@@ -54,7 +55,7 @@ impl Kept {
                 self.ttl_of.insert(path.clone(), ttl);
             }
             (kind::DELETE_CONTAINER, Outcome::Deleted(gone)) => {
-                return self.is_due(server, zxid, header, &gone.path, before);
+                return self.is_due(server, zxid, header, &gone.path, before, by_java);
             }
             (_, Outcome::Failed(_)) if header.client == 0 && header.cxid == 0 => self.refused += 1,
             _ => {}
@@ -70,6 +71,7 @@ impl Kept {
         header: TxnHeader,
         path: &str,
         before: Option<&Seen>,
+        by_java: bool,
     ) -> Result<(), Violation> {
         let due = before.is_some_and(|node| {
             let since = header.time.saturating_sub(node.stat.mtime);
@@ -78,7 +80,8 @@ impl Kept {
                 Owner::Ttl(ttl) => since > ttl && self.ttl_of.get(path) == Some(&ttl),
                 Owner::None | Owner::Session(_) => false,
             };
-            by_kind && node.children.is_empty()
+            // A leader of ZooKeeper looks at it once, before it asks.
+            (by_kind || by_java) && node.children.is_empty()
         });
         let container = before.is_some_and(|node| node.owner == Owner::Container);
         *(if container { &mut self.containers } else { &mut self.ttls }) += 1;

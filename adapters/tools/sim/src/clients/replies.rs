@@ -54,7 +54,7 @@ pub(crate) fn judge(
 fn is_done(judge: &Judge, id: RequestId, header: ReplyHeader, response: Option<&Response>) -> bool {
     let Some(at) = judge.of_request(id) else {
         // What no leader was asked.
-        return header.err == code::BAD_ARGUMENTS;
+        return matches!(header.err, code::BAD_ARGUMENTS | code::MARSHALLING_ERROR);
     };
     let Some(entry) = judge.entry(at).filter(|_| at == header.zxid) else { return false };
     match (&entry.outcome, response) {

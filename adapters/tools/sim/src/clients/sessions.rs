@@ -23,6 +23,8 @@ pub(crate) struct Sessions {
     heard: BTreeMap<(i64, ServerId), Vec<Instant>>,
     /// When the newest ping was sent that this leader knows the learner to have answered.
     answered: BTreeMap<(ServerId, ServerId), Instant>,
+    /// When a server was lost to its leader, with what it had heard.
+    lost: BTreeMap<ServerId, Instant>,
     /// Since when a server leads.
     leads: BTreeMap<ServerId, Instant>,
     /// Where each leader was asked last whether a session lives, or has said so itself.
@@ -174,6 +176,18 @@ impl Sessions {
         self.heard.retain(|(_, at), _| *at != server);
     }
 
+    /// A server ends, or its link to the leader does. A leader of ours counts the time-outs of its sessions from then on; one
+    /// of ZooKeeper from what it was told before.
+    pub(crate) fn on_lost(&mut self, server: ServerId, now: Instant) {
+        self.lost.insert(server, now);
+    }
+
+    /// Whether a session does not end, and is nowhere but at this server, as far as leaders were told.
+    pub(crate) fn is_at(&self, session: i64, server: ServerId) -> bool {
+        let mut said = self.owners.iter().filter(|((_, of), _)| *of == session);
+        !self.closing.contains(&session) && said.all(|(_, at)| *at == server)
+    }
+
     /// A server begins to lead.
     pub(crate) fn on_leads(&mut self, leader: ServerId, now: Instant) {
         self.answered.retain(|(at, _), _| *at != leader);
@@ -194,8 +208,13 @@ impl Sessions {
         leader: ServerId,
         session: i64,
         now: Instant,
+        by_java: bool,
     ) -> Result<(), Violation> {
         self.expired += 1;
+        if by_java {
+            // It is closing from here on, whether its end is asked for yet or not.
+            self.closing.insert(session);
+        }
         // What asks for its end again: the first time was judged.
         if !self.ending.insert((leader, session)) {
             return Ok(());
@@ -208,7 +227,11 @@ impl Sessions {
             }
             let known = self.answered.get(&(leader, *server)).copied();
             let known = if *server == leader { Some(now) } else { known };
-            let heard = heard.iter().rev().find(|at| known.is_some_and(|known| **at <= known));
+            let lost = self.lost.get(server).copied().filter(|_| by_java);
+            let told = |at: &&Instant| {
+                known.is_some_and(|known| **at <= known) && lost.is_none_or(|lost| **at > lost)
+            };
+            let heard = heard.iter().rev().find(told);
             last = last.max(heard.copied().unwrap_or(last));
         }
         if now.since(last) >= *timeout * 9 / 10 {

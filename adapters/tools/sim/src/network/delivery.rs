@@ -298,17 +298,17 @@ impl Network {
         }
     }
 
-    /// A server of ZooKeeper pairs what its leader says with what it has forwarded.
+    /// A server of ZooKeeper, or of one of ours the leader's, pairs what is said to it with what it has forwarded.
     fn pairs(&mut self, conn: u64, to: usize, message: &Message) {
+        if to != DIALLER || !self.is_paired(conn) {
+            return;
+        }
         let (Some(connection), Message::Packet(packet)) =
             (self.connections.get_mut(&conn), message)
         else {
             return;
         };
         let learner = connection.ends[to].server;
-        if to != DIALLER || !self.old.get(&learner).is_some_and(|dialect| dialect.is_javas()) {
-            return;
-        }
         for part in each(packet.clone()) {
             let Message::Packet(part) = part else { continue };
             let before = connection.queue.paired;
@@ -320,7 +320,13 @@ impl Network {
         }
     }
 
-    /// A server of ZooKeeper that has forwarded what its leader has not answered, though nothing is on its way.
+    /// Whether one end of a connection is a server of ZooKeeper: between those there is one queue, and of tags nothing is known.
+    pub(super) fn is_paired(&self, conn: u64) -> bool {
+        let connection = self.connections.get(&conn);
+        connection.is_some_and(|c| c.ends.iter().any(|end| self.is_java(end.server)))
+    }
+
+    /// A server that has forwarded what its leader has not answered, though nothing is on its way.
     pub(crate) fn has_forwarded_in_vain(&self) -> Option<ServerId> {
         let waits =
             |c: &&Connection| c.is_open() && c.ends.iter().all(|end| end.up) && !c.queue.is_empty();
@@ -355,6 +361,8 @@ impl Network {
                 self.pairs(conn, to, &message);
                 message
             }
+            // Shorter than a notification: `FastLeaderElection.Messenger.WorkerReceiver` passes over it.
+            Err(Message::Probe(_)) if self.were_ours.contains(&receiver) => return true,
             Err(message) => {
                 let what = format!("{sender} says what {receiver} does not know: {message:?}");
                 self.problem = Some(what);

@@ -38,7 +38,7 @@ const INFO_V34: usize = 16 + 12;
 
 impl Dialect {
     /// Whether it is that of a server which tells its syncs apart by their places alone; ours, however old, have tags.
-    pub(super) fn is_javas(self) -> bool {
+    pub(crate) fn is_javas(self) -> bool {
         self != Self::Earlier
     }
 

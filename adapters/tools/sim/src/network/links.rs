@@ -1,19 +1,25 @@
 //! What servers do with links: send, drain, stream, hang up.
 
+use std::collections::BTreeSet;
+
 use bytes::{Bytes, BytesMut};
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Unreadable};
 use quorate_core::message::{Message, Packet};
 use quorate_core::time::Instant;
+use quorate_core::txn::Txn;
 use quorate_core::wire;
+use quorate_core::zxid::Epoch;
 
 use crate::faults::FaultClass;
+use crate::java_leader::poison;
 use crate::network::connection::{Piece, Reading, Segment, State, Told, each};
 use crate::network::{DIALLER, HANGUP_MAX, Network, NetworkEvent, PROGRESS_EVERY, unpack};
 
 impl Network {
     pub(crate) fn send(&mut self, now: Instant, link: LinkId, message: Message) {
         let (conn, from) = unpack(link);
+        let paired = from == DIALLER && self.is_paired(conn);
         let Some(connection) = self.connections.get_mut(&conn) else { return };
         if connection.ends[from].state != State::Open {
             return;
@@ -46,13 +52,17 @@ impl Network {
             }
             Message::Packet(packet) => {
                 let sender = connection.ends[from].server;
+                if let (Packet::Request(request), true) = (&packet, paired) {
+                    connection.queue.forwards(request);
+                }
+                let to = connection.ends[1 - from].server;
+                let passes_on = !self.old.contains_key(&sender) && self.old.contains_key(&to);
+                if let Some(harm) = harm(&packet, &self.by_java).filter(|_| passes_on) {
+                    self.poisoned = Some((sender, format!("passes on to {to}: {harm}")));
+                }
                 let (packet, bytes) = match self.old.get(&sender) {
                     Some(dialect) => {
                         self.coverage.hit(dialect.class());
-                        let by_java = dialect.is_javas() && from == DIALLER;
-                        if let (Packet::Request(request), true) = (&packet, by_java) {
-                            connection.queue.forwards(request);
-                        }
                         dialect.packet(packet)
                     }
                     None => {
@@ -64,6 +74,11 @@ impl Network {
                 self.transmit(now, conn, from, bytes, each(packet));
             }
         }
+    }
+
+    /// Whether a server is one of ZooKeeper.
+    pub(crate) fn is_java(&self, id: ServerId) -> bool {
+        self.old.get(&id).is_some_and(|dialect| dialect.is_javas())
     }
 
     /// What a server says with a snapshot of the memberships: an old one nothing.
@@ -182,5 +197,23 @@ impl Network {
         self.transmit(now, conn, from, bytes, message);
         let at = now + self.up_to(self.config.write_max);
         self.schedule(at, NetworkEvent::Written { conn, from });
+    }
+}
+
+/// What ends a server of ZooKeeper that is sent this, if anything does. What another of them has made is history.
+#[allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "the others carry neither requests nor transactions"
+)]
+fn harm(packet: &Packet, by_java: &BTreeSet<Epoch>) -> Option<&'static str> {
+    let of = |txn: &Txn| {
+        let own = !by_java.contains(&txn.zxid.epoch());
+        own.then(|| poison::harms(txn)).flatten()
+    };
+    match packet {
+        Packet::Request(request) => poison::of_request(request),
+        Packet::Proposal(txn) | Packet::Inform(txn) => of(txn),
+        Packet::Proposals(txns) => txns.iter().find_map(of),
+        _ => None,
     }
 }

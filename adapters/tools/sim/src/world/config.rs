@@ -64,6 +64,8 @@ pub struct WorldConfig {
     pub drift: u64,
     /// Who speaks as older versions of ZooKeeper do.
     pub old: BTreeMap<ServerId, Dialect>,
+    /// Whether servers that start again may do so as the other kind, of ZooKeeper or of ours.
+    pub kinds_change: bool,
     /// Whether those elect as ZooKeeper's servers do, too.
     pub old_elect: bool,
     /// How often a non-member connects, about; never, if none.
@@ -100,6 +102,7 @@ impl WorldConfig {
             disk: DiskConfig::default(),
             drift: 0,
             old: BTreeMap::new(),
+            kinds_change: false,
             old_elect: false,
             non_members: None,
             keep_log: true,

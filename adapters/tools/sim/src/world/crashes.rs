@@ -63,6 +63,7 @@ impl World {
         }
         if let Some(crowd) = &mut self.crowd {
             crowd.on_crash(id, kind == CrashKind::Power, now);
+            crowd.judge.sessions.on_lost(id, now);
         }
         self.enter_clients();
         self.network.arrivals.retain(|(to, _)| *to != id);

@@ -2,18 +2,53 @@
 
 use std::time::Duration;
 
-use quorate_application::clients::{ClientId, Event as Told};
+use bytes::{Bytes, BytesMut};
+use quorate_application::clients::{ClientId, Clients, Event as Told, Frame, Framing};
 use quorate_core::id::ServerId;
 use quorate_core::time::Instant;
 
 use crate::clients::{Crowd, Judge, News, Said};
 use crate::faults::{Coverage, FaultClass};
 use crate::rule::{Rule, Violation, broken};
-use crate::world::front::Order;
+use crate::world::front::{Front, Order};
 use crate::world::{What, World};
 
 /// Where clients come from.
 const REMOTE: ([u8; 4], u16) = ([10, 0, 0, 7], 4711);
+
+impl Front {
+    /// Whether a connection has not ended.
+    pub(super) fn has(&self, client: ClientId) -> bool {
+        self.open.contains_key(&client)
+    }
+
+    /// A connection begins.
+    pub(super) fn open(&mut self, client: ClientId) {
+        self.open.insert(client, self.service.framing());
+    }
+
+    /// A connection has ended; whether it had not been closed.
+    pub(super) fn close(&mut self, client: ClientId) -> bool {
+        self.held.remove(&client);
+        self.open.remove(&client).is_some()
+    }
+
+    /// What there is of a connection, in the order in which it comes.
+    pub(super) fn frames(&mut self, client: ClientId, bytes: Bytes) -> Option<Vec<Frame>> {
+        let framing = self.open.get_mut(&client)?;
+        let (mut bytes, mut frames) = (BytesMut::from(bytes), Vec::new());
+        while let Some(frame) = framing.take(&mut bytes) {
+            frames.push(frame);
+        }
+        match self.held.get_mut(&client) {
+            Some(held) => {
+                held.extend(frames);
+                None
+            }
+            None => Some(frames),
+        }
+    }
+}
 
 impl World {
     /// Something happens to clients.
@@ -109,6 +144,7 @@ impl World {
             (FaultClass::SessionMoved, sessions.moved),
             (FaultClass::MovedWriteRefused, sessions.stale_writes),
             (FaultClass::WatchesSetAgain, judge.set_again),
+            (FaultClass::PoisonScreened, judge.screened),
             (FaultClass::EventHidden, judge.hidden),
             (FaultClass::PermissionMissing, judge.denied),
             (FaultClass::QuotaCounted, kept.counted),

@@ -63,6 +63,16 @@ pub(super) enum What {
         id: ServerId,
         incarnation: u64,
     },
+    /// A server of ZooKeeper ends of a transaction that none can apply.
+    Ends {
+        id: ServerId,
+        incarnation: u64,
+    },
+    /// The clients of a server that is about to stop have gone.
+    Vacated {
+        id: ServerId,
+        incarnation: u64,
+    },
     /// Something happens to clients.
     Client(News),
     Restored {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use quorate_application::clients::{
-    ClientId, Clients, Event as Told, Frame, Framing, Host, Input, Output as Wants, SyncId,
+    ClientId, Clients, Event as Told, Frame, Host, Input, Output as Wants, SyncId,
 };
 use quorate_application::{Application, Facts, Prepared, Restore, Snapshot};
 use quorate_core::id::{Origin, ReadId, ServerId};
@@ -27,13 +27,13 @@ use quorate_service::wire::op;
 use quorate_service::{ClientFraming, Options, Service, ZooKeeper};
 use quorate_znode::{Applied, DigestCheck};
 
+use crate::faults::FaultClass;
+use crate::java_leader::{Leader, poison};
 use crate::network::up_to;
 use crate::rule::{Rule, Violation, broken};
 use crate::world::told::{holds_back, is_of, shows_what_is_applied};
 use crate::world::{What, World};
 
-/// When the simulated world began, in milliseconds since 1970.
-const BEGINNING_MS: i64 = 1_700_000_000_000;
 /// How many ticks a leader waits between two looks at what is due.
 pub(super) const LOOKS_EVERY: u32 = 3;
 
@@ -52,31 +52,48 @@ pub(super) enum Order {
 /// The application of a server and its service.
 #[derive(Debug)]
 pub(super) struct Front {
-    zookeeper: ZooKeeper,
-    service: Service,
+    pub(super) zookeeper: ZooKeeper,
+    pub(super) service: Service,
+    pub(super) tick: Duration,
+    /// It is a server of ZooKeeper; and while that leads, its model.
+    pub(super) is_java: bool,
+    pub(super) leader: Option<Box<Leader>>,
+    /// In which it serves, or did last.
+    pub(super) epoch: Epoch,
     /// It leads, or did when it served last.
     leads: bool,
     orders: VecDeque<Order>,
     /// What takes frames off the bytes of each connection that has not ended.
-    open: BTreeMap<ClientId, ClientFraming>,
+    pub(super) open: BTreeMap<ClientId, ClientFraming>,
     /// Frames of those that are not read from.
-    held: BTreeMap<ClientId, Vec<Frame>>,
+    pub(super) held: BTreeMap<ClientId, Vec<Frame>>,
+    /// How much of what each connection asked for is not answered.
+    pub(super) asked: BTreeMap<ClientId, usize>,
+    /// Until when a server that is about to stop waits for answers.
+    pub(super) drains: Option<Instant>,
+    /// Clients are served.
+    pub(super) serves: bool,
     /// Whom an answer to a read is for.
     reads: BTreeMap<ReadId, SyncId>,
     /// How far the wall clock is ahead of the monotonic one, in milliseconds.
-    wall: i64,
+    pub(super) wall: i64,
     /// When the wall clock was last set forward by more than leaders wait between two looks at what is due, and by how much.
     pub(super) set_forward: Option<(Instant, i64)>,
     /// When the service stepped last.
     pub(super) stepped: Instant,
     /// When there is something to do, if that is entered.
     pub(super) wakes: Option<Instant>,
-    wants: Vec<Wants>,
+    pub(super) wants: Vec<Wants>,
 }
 
 impl Front {
     /// That of a server that starts.
-    pub(super) fn new(id: ServerId, tick: Duration, remembered: Option<i64>) -> Self {
+    pub(super) fn new(
+        id: ServerId,
+        tick: Duration,
+        remembered: Option<i64>,
+        is_java: bool,
+    ) -> Self {
         let interval = tick * LOOKS_EVERY;
         let options =
             Options { extended_types: true, container_interval: interval, ..Options::default() };
@@ -87,10 +104,17 @@ impl Front {
         Self {
             zookeeper,
             service,
+            tick,
+            is_java,
+            leader: None,
+            epoch: Epoch::ZERO,
             leads: false,
             orders: VecDeque::new(),
             open: BTreeMap::new(),
             held: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            drains: None,
+            serves: false,
             reads: BTreeMap::new(),
             wall: 0,
             set_forward: None,
@@ -126,6 +150,12 @@ impl Front {
         bytes.freeze()
     }
 
+    /// When there is something to do, if nothing is ordered before.
+    fn due(&self) -> Option<Instant> {
+        let leader = self.leader.as_ref().and_then(|leader| leader.deadline());
+        self.service.deadline().into_iter().chain(leader).min()
+    }
+
     fn adopt(&mut self, label: Zxid, bytes: &Bytes) -> bool {
         let mut restore = ZooKeeper::restore(label);
         match restore.push(&mut &bytes[..]) {
@@ -149,53 +179,6 @@ impl Front {
             self.zookeeper.void();
             refusal
         })
-    }
-
-    /// The wall clock of its server shows so much more than the monotonic one from here on.
-    fn set_wall(&mut self, shown: Instant, wall: i64, interval: Duration) {
-        let most = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX);
-        let by = wall.saturating_sub(std::mem::replace(&mut self.wall, wall));
-        if by > most {
-            self.set_forward = Some((shown, by));
-        }
-    }
-
-    /// The wall clock when the monotonic one shows this.
-    pub(super) fn wall_ms(&self, shown: Instant) -> i64 {
-        let since = i64::try_from(shown.since_origin().as_millis()).unwrap_or(0);
-        BEGINNING_MS + self.wall + since
-    }
-
-    /// Whether a connection has not ended.
-    pub(super) fn has(&self, client: ClientId) -> bool {
-        self.open.contains_key(&client)
-    }
-
-    /// A connection begins.
-    pub(super) fn open(&mut self, client: ClientId) {
-        self.open.insert(client, self.service.framing());
-    }
-
-    /// A connection has ended; whether it had not been closed.
-    pub(super) fn close(&mut self, client: ClientId) -> bool {
-        self.held.remove(&client);
-        self.open.remove(&client).is_some()
-    }
-
-    /// What there is of a connection, in the order in which it comes.
-    pub(super) fn frames(&mut self, client: ClientId, bytes: Bytes) -> Option<Vec<Frame>> {
-        let framing = self.open.get_mut(&client)?;
-        let (mut bytes, mut frames) = (BytesMut::from(bytes), Vec::new());
-        while let Some(frame) = framing.take(&mut bytes) {
-            frames.push(frame);
-        }
-        match self.held.get_mut(&client) {
-            Some(held) => {
-                held.extend(frames);
-                None
-            }
-            None => Some(frames),
-        }
     }
 }
 
@@ -242,7 +225,7 @@ impl World {
         if server.paused {
             return;
         }
-        let due = front.service.deadline().map(|due| server.clock.when(due).max(now));
+        let due = front.due().map(|due| server.clock.when(due).max(now));
         let at = if front.orders.is_empty() {
             due
         } else {
@@ -267,6 +250,9 @@ impl World {
             if server.paused {
                 return Ok(());
             }
+            self.expires_as_java(id, shown)?;
+            let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
+            let Some(front) = &mut server.front else { return Ok(()) };
             let due = front.service.deadline().is_some_and(|due| due <= shown);
             let order = front.orders.pop_front();
             let Some(order) = order.or(due.then_some(Order::Tell(Told::Tick))) else { break };
@@ -289,11 +275,20 @@ impl World {
         front.set_wall(shown, server.wall, server.config.timing.tick * LOOKS_EVERY);
         match order {
             Order::Apply(txn) => {
+                if front.is_java && poison::ends(&txn, front.tree()) {
+                    self.agenda.at(now, What::Ends { id, incarnation: server.incarnation });
+                }
                 let effect = front.zookeeper.apply(&txn);
                 front.stepped = front.stepped.max(shown);
                 let (at, wants) = (front.stepped, &mut front.wants);
                 front.service.on_applied(at, &txn, &effect, &mut front.zookeeper, wants);
-                if let Ok(Applied { digest: DigestCheck::Differs { leader, ours }, .. }) = effect {
+                if let Some(leader) = &mut front.leader {
+                    leader.on_applied(&txn);
+                }
+                let counts = !crowd.judge.miscounts(txn.zxid.epoch());
+                if let (Ok(Applied { digest: DigestCheck::Differs { leader, ours }, .. }), true) =
+                    (effect, counts)
+                {
                     let detail = format!("{}: the leader says {leader:x}, not {ours:x}", txn.zxid);
                     return broken(Rule::SameTree, id, detail);
                 }
@@ -313,28 +308,47 @@ impl World {
                 let bytes_max = most.saturating_sub(Txn::HEADER_BYTES);
                 let facts = Facts { zxid, now_ms: front.wall_ms(shown), bytes_max };
                 let draft = front.prepare(&facts, origin, &request);
+                let by_java = front.leader_prepares(shown, &facts, origin, &request);
+                if let Some(leader) = &front.leader {
+                    crowd.judge.prepared_by_java(epoch, leader.miscounts);
+                    self.network.by_java.insert(epoch);
+                    self.coverage.hit(FaultClass::PreparedByJava);
+                }
+                let draft = by_java.unwrap_or(draft);
+                front.refuses_poison(id, &request, &draft)?;
                 server.drafts.push((epoch, draft));
                 let incarnation = server.incarnation;
                 if server.drafts.len() == 1 {
                     self.agenda.at(now, What::Prepared { id, incarnation });
                 }
             }
-            Order::Abandon => front.zookeeper.abandon(),
+            Order::Abandon => {
+                front.zookeeper.abandon();
+                front.leader = None;
+            }
             Order::Tell(event) => {
                 if let Told::Serving { leads, membership, .. } = &event {
                     let (text, version) = (membership.to_string(), membership.version());
                     let wall_ms = front.wall_ms(shown);
                     front.zookeeper.set_configuration(&text, version, wall_ms);
                     front.leads = *leads;
+                    let java = *leads && front.is_java;
+                    self.coverage.hits(FaultClass::LedByJava, u64::from(java));
                 }
+                let client =
+                    if let Told::Received { client, .. } = &event { Some(*client) } else { None };
+                let session = client.and_then(|client| crowd.session_of(client));
+                front.counts_asked(shown, &event);
+                let answer = front.leader_hears(shown, &event, session);
                 front.tell(shown, event);
+                front.leader_says(answer);
             }
         }
         self.serve(id)
     }
 
     /// Does what the service of a server wants.
-    fn serve(&mut self, id: ServerId) -> Result<(), Violation> {
+    pub(super) fn serve(&mut self, id: ServerId) -> Result<(), Violation> {
         let now = self.agenda.now();
         let (Some(server), Some(crowd)) = (self.servers.get_mut(&id), &mut self.crowd) else {
             return Ok(());
@@ -343,6 +357,7 @@ impl World {
         for want in std::mem::take(&mut front.wants) {
             let event = match want {
                 Wants::Send { client, bytes } => {
+                    front.counts_answered(client, &bytes);
                     let applied = front.zookeeper.tree().last_zxid();
                     shows_what_is_applied(id, crowd.is_answered(client), &bytes, applied)?;
                     holds_back(id, crowd, client, &bytes)?;
@@ -356,6 +371,9 @@ impl World {
                             sessions.on_welcome(id, session, applied)?;
                         }
                         if front.leads {
+                            if let Some(leader) = &mut front.leader {
+                                leader.takes_over(session);
+                            }
                             sessions.on_moved(id, session, id);
                         }
                     }
@@ -365,6 +383,7 @@ impl World {
                     continue;
                 }
                 Wants::Close { client, .. } => {
+                    front.ends_between_answers(id, client, crowd)?;
                     front.open.remove(&client);
                     front.held.remove(&client);
                     front.orders.retain(|order| !is_of(order, client));
@@ -382,8 +401,12 @@ impl World {
                 }
                 Wants::Submit { epoch, request } => {
                     let expires = request.op == op::CLOSE_SESSION && request.id.cxid == 0;
-                    if expires && front.tree().session(request.id.client).is_some() {
-                        crowd.judge.sessions.on_expired(id, request.id.client, now)?;
+                    // A leader of ZooKeeper tracks sessions before they are in its tree.
+                    let by_java = front.leader.is_some();
+                    let known = by_java || front.tree().session(request.id.client).is_some();
+                    if expires && known {
+                        let session = request.id.client;
+                        crowd.judge.sessions.on_expired(id, session, now, by_java)?;
                     }
                     let interval = server.config.timing.tick * LOOKS_EVERY;
                     front.is_confirmed(id, &request, interval)?;
@@ -400,8 +423,10 @@ impl World {
                     server.remembered = Some(bound);
                     continue;
                 }
-                // Servers end at once here.
-                Wants::Vacated => continue,
+                Wants::Vacated => {
+                    self.agenda.at(now, What::Vacated { id, incarnation: server.incarnation });
+                    continue;
+                }
                 Wants::Halt(reason) => return broken(Rule::Progress, id, reason),
                 Wants::Touch(sessions) => quorate_core::input::Event::Touch(sessions),
                 Wants::Revalidate(body) => quorate_core::input::Event::Revalidate(body),

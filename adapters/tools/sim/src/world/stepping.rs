@@ -43,6 +43,10 @@ impl World {
         // Every incarnation jitters in its own way, as if seeded by the system.
         let seed = (self.seed ^ (id.0 as u64) << 48).wrapping_add(server.incarnation);
         server.config.seed = Rng::new(seed).next_u64();
+        if self.kinds_change && server.incarnation > 1 && server.changes_kind() {
+            self.becomes_other(id);
+        }
+        let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
         if self.leases_change && server.incarnation > 1 && !self.network.old.contains_key(&id) {
             let set = self.lease_set.get(&id).copied();
             let drawn = || another_lease(&server.config, self.lease);
@@ -70,7 +74,9 @@ impl World {
         }
         server.application = Application::new(contents.snapshots.last().cloned());
         let (tick, remembered) = (server.config.timing.tick, server.remembered);
-        server.front = self.crowd.as_ref().map(|_| Box::new(Front::new(id, tick, remembered)));
+        let is_java = self.network.is_java(id);
+        let front = || Box::new(Front::new(id, tick, remembered, is_java));
+        server.front = self.crowd.as_ref().map(|_| front());
         let apart = server.front.is_some() && server.wall != 0;
         self.coverage.hits(FaultClass::WallClocksApart, u64::from(apart));
         (server.busy_until, server.asked, server.leadership) = (now, 0, None);
@@ -253,7 +259,7 @@ impl World {
         let awaits = self.servers.get(&leader).is_some_and(|server| server.config.lease.is_some());
         let (now, hold) = (self.agenda.now(), self.leases_hold() && awaits);
         // Old servers promise nothing, and a server that was started without a lease counts on none.
-        let old = !self.network.old.is_empty() || self.leases_change;
+        let old = !self.network.old.is_empty() || self.leases_change || self.kinds_change;
         let all_promise = self.lease.is_some() && !old;
         self.checker.leases.on_begun(leader, epoch, hold && all_promise)?;
         for (id, server) in self.servers.iter().filter(|(id, _)| **id != leader) {

@@ -16,7 +16,25 @@ use crate::rule::{Rule, Violation, broken};
 use crate::world::World;
 use crate::world::front::{Front, Order};
 
+/// When the simulated world began, in milliseconds since 1970.
+const BEGINNING_MS: i64 = 1_700_000_000_000;
+
 impl Front {
+    /// The wall clock of its server shows so much more than the monotonic one from here on.
+    pub(super) fn set_wall(&mut self, shown: Instant, wall: i64, interval: Duration) {
+        let most = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX);
+        let by = wall.saturating_sub(std::mem::replace(&mut self.wall, wall));
+        if by > most {
+            self.set_forward = Some((shown, by));
+        }
+    }
+
+    /// The wall clock when the monotonic one shows this.
+    pub(super) fn wall_ms(&self, shown: Instant) -> i64 {
+        let since = i64::try_from(shown.since_origin().as_millis()).unwrap_or(0);
+        BEGINNING_MS + self.wall + since
+    }
+
     /// A leader asks for the removal of a node. A TTL node's time is not over for a clock that was just set forward:
     /// another look has to confirm it.
     pub(super) fn is_confirmed(
@@ -67,6 +85,11 @@ impl World {
                 let session = body.first_chunk().copied().map(i64::from_be_bytes);
                 if let (Some(learner), Some(session)) = (learner, session) {
                     sessions.on_moved(id, session, learner);
+                }
+            }
+            Told::LinkLost(link) => {
+                if let Some(learner) = self.network.at_the_other_end(*link) {
+                    sessions.on_lost(learner, now);
                 }
             }
             Told::Touched { from, asked, .. } => {

@@ -210,6 +210,10 @@ const TABLE: &[(Bug, Hunt, u64)] = &[
     (Bug::RepliesNotHeldBack, Hunt::Clients(200), 0),
     (Bug::SizesUncounted, Hunt::Clients(100), 0),
     (Bug::DigestOfApplied, Hunt::Clients(100), 0),
+    (Bug::PoisonForwarded, Hunt::Clients(200), 4),
+    (Bug::PoisonTaken, Hunt::Clients(2_000), 465),
+    (Bug::NoTtlApplied, Hunt::Clients(1_000), 105),
+    (Bug::BusyClientClosed, Hunt::Clients(200), 5),
 ];
 
 /// The first of so many seeds that fails; if another was begun before and fails, too, that one.

@@ -1,0 +1,89 @@
+//! Servers that are stopped in order: their clients go to others first, none in the middle of what it asks.
+//!
+//! ```text
+//!   drain ─► Stopping ─► the service closes a share at a time ─► Vacated, or twice the time is over ─► the process ends
+//! ```
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use quorate_application::clients::{ClientId, Event as Told, Frame};
+use quorate_core::id::ServerId;
+use quorate_core::time::Instant;
+use quorate_service::wire::NOTIFICATION_XID;
+
+use crate::clients::Crowd;
+use crate::faults::{CrashKind, FaultClass};
+use crate::rule::{Rule, Violation, broken};
+use crate::world::World;
+use crate::world::front::{Front, Order};
+
+/// How long a server that was stopped is away.
+const AWAY: Duration = Duration::from_millis(400);
+
+impl Front {
+    /// What a connection has asked for, and whether it may go on.
+    pub(super) fn counts_asked(&mut self, shown: Instant, told: &Told) {
+        #[allow(clippy::wildcard_enum_match_arm, reason = "the others ask for nothing")]
+        match told {
+            Told::Serving { .. } => self.serves = true,
+            Told::Retired => self.serves = false,
+            Told::Stopping { within } => self.drains = Some(shown + *within * 2),
+            Told::Received { client, frames } => {
+                let whole = frames.iter().filter(|frame| matches!(frame, Frame::Whole(_)));
+                *self.asked.entry(*client).or_default() += whole.count();
+            }
+            _ => {}
+        }
+    }
+
+    /// Something is sent on a connection: an answer, unless it is an event.
+    pub(super) fn counts_answered(&mut self, client: ClientId, bytes: &Bytes) {
+        let is_event = bytes.get(4..8) == Some(&NOTIFICATION_XID.to_be_bytes()[..]);
+        if let (Some(asked), false) = (self.asked.get_mut(&client), is_event) {
+            *asked = asked.saturating_sub(1);
+        }
+    }
+
+    /// A connection is ended: by a server that is about to stop behind the last answer, unless the session is not there any
+    /// more, or elsewhere. What ends servers of ZooKeeper ends its connection, too.
+    pub(super) fn ends_between_answers(
+        &mut self,
+        id: ServerId,
+        client: ClientId,
+        crowd: &Crowd,
+    ) -> Result<(), Violation> {
+        let asked = self.asked.remove(&client).unwrap_or(0);
+        let waits = self.serves && self.drains.is_some_and(|end| self.stepped < end);
+        let session = crowd.session_of(client).filter(|session| *session != 0);
+        let here = session.is_some_and(|session| {
+            self.tree().session(session).is_some() && crowd.judge.sessions.is_at(session, id)
+        });
+        if asked == 0 || !waits || !here || crowd.judge.beside_java {
+            return Ok(());
+        }
+        let detail = format!("ends {client:?}, to which it owes {asked} answers");
+        broken(Rule::Drained, id, detail)
+    }
+}
+
+impl World {
+    /// A server is told to stop, within so long, and starts again a while later.
+    pub(crate) fn drain(&mut self, id: i64, within: Duration) {
+        let id = ServerId(id);
+        let front = self.servers.get(&id).and_then(|server| server.front.as_ref());
+        if front.is_some_and(|front| front.serves && front.drains.is_none()) {
+            self.coverage.hit(FaultClass::Drained);
+            self.order(id, Order::Tell(Told::Stopping { within }));
+        }
+    }
+
+    /// Its clients have gone, or it waits no longer: the process ends.
+    pub(super) fn stops(&mut self, id: ServerId, incarnation: u64) -> Result<(), Violation> {
+        if self.is_same(id, incarnation) {
+            self.crash(id.0, CrashKind::Process)?;
+            self.start_after(id.0, AWAY);
+        }
+        Ok(())
+    }
+}
