@@ -136,6 +136,8 @@ pub(crate) struct Network {
     pub(crate) problem: Option<String>,
     /// What a server of ZooKeeper was told that it cannot pair with what it has forwarded.
     pub(crate) unpaired: Option<(ServerId, String)>,
+    /// What servers pass on is what clients of ZooKeeper ask for.
+    pub(crate) is_zookeepers: bool,
     /// What a server of ours has passed on to one of ZooKeeper that ends of it.
     pub(crate) poisoned: Option<(ServerId, String)>,
     /// The epochs in which a server of ZooKeeper makes the transactions.
@@ -165,6 +167,7 @@ impl Network {
             snapshots: VecDeque::new(),
             problem: None,
             unpaired: None,
+            is_zookeepers: false,
             poisoned: None,
             by_java: BTreeSet::new(),
             coverage: Coverage::default(),

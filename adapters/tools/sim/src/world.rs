@@ -128,6 +128,7 @@ impl World {
         let mut rng = Rng::new(seed);
         let mut network = Network::new(config.network.clone(), rng.next_u64());
         network.old.clone_from(&config.old);
+        network.is_zookeepers = config.clients > 0;
         network.messages = config.election != Election::Fast;
         let servers = servers_of(seed, &config);
         let checker = checker_of(&config);

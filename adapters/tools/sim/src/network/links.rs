@@ -56,7 +56,9 @@ impl Network {
                     connection.queue.forwards(request);
                 }
                 let to = connection.ends[1 - from].server;
-                let passes_on = !self.old.contains_key(&sender) && self.old.contains_key(&to);
+                let passes_on = self.is_zookeepers
+                    && !self.old.contains_key(&sender)
+                    && self.old.contains_key(&to);
                 if let Some(harm) = harm(&packet, &self.by_java).filter(|_| passes_on) {
                     self.poisoned = Some((sender, format!("passes on to {to}: {harm}")));
                 }
