@@ -10,6 +10,7 @@ pub(crate) mod core;
 pub(crate) mod driver;
 pub(crate) mod etcd;
 pub(crate) mod leadership;
+pub(crate) mod metrics;
 pub(crate) mod recipes;
 pub(crate) mod service;
 pub(crate) mod sim;
