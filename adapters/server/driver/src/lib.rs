@@ -45,6 +45,7 @@ mod host;
 mod inbox;
 mod lock;
 mod log_limit;
+mod measures;
 mod net;
 mod permits;
 mod replace_file;
@@ -69,6 +70,8 @@ pub use quorate_application::{
     RestoreError, Saved, Snapshot, SnapshotError, StateMachine, clients,
 };
 pub use quorate_core as core;
+pub use quorate_metrics as metrics;
+pub use net::reach::Dialled;
 pub use quorate_leadership::{FencingToken, LeadershipError, Lost};
 pub use runtime::{
     Leadership, OnRuntime, Runtime, lengthen_queue, reset_on_close, tune, tune_for_client,

@@ -4,7 +4,7 @@
 //! and learns how many; a reader of the leader gets the latest one. Nothing in the protocol reads any
 //! of it.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -12,11 +12,12 @@ use async_channel::{Receiver, Sender, bounded};
 use futures_lite::stream::{Stream, unfold};
 use quorate_core::id::ServerId;
 use quorate_core::report::{Change, How, Report};
-use quorate_core::status::Status as PeerStatus;
+use quorate_core::status::{Phase, Status as PeerStatus};
 use quorate_core::vote::ServerState;
 use quorate_core::zxid::{Epoch, Zxid};
 
 use crate::lock::locked;
+use crate::measures::{Measures, Took};
 
 /// A server at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +84,14 @@ pub struct Metrics {
     pub client_accept_errors: u64,
     /// The last transaction that the application has applied; zero if none.
     pub applied: Zxid,
+    /// Learners that were sent what they miss, or were told what to cut, by this leader (`zk_diff_count`).
+    pub diffs_sent: u64,
+    /// Learners that were sent a whole snapshot (`zk_snap_count`).
+    pub snapshots_sent: u64,
+    /// For how long the disk has been at the same work: a write that hangs.
+    pub disk_busy: Duration,
+    /// It has been told to end in order.
+    pub ending: bool,
     /// How many requests of callers at this server, in this process, are under way
     /// (`zk_outstanding_requests`); those of a leader's learners are counted where they were made.
     pub outstanding: usize,
@@ -184,6 +193,7 @@ pub(crate) struct Counters {
     pub(crate) client_accept_errors: AtomicU64,
     applied: AtomicI64,
     outstanding: AtomicUsize,
+    pub(crate) ending: AtomicBool,
 }
 
 impl Counters {
@@ -203,6 +213,7 @@ impl Counters {
 pub(crate) struct Published {
     state: Mutex<State>,
     changes_kept: usize,
+    pub(crate) measures: Arc<Measures>,
 }
 
 #[derive(Debug)]
@@ -216,8 +227,13 @@ struct State {
 }
 
 impl Published {
-    pub(crate) fn new(peer: PeerStatus, changes_kept: usize, now: Instant) -> Self {
-        let meter = Meter::new(&peer, now);
+    pub(crate) fn new(
+        peer: PeerStatus,
+        changes_kept: usize,
+        now: Instant,
+        measures: Arc<Measures>,
+    ) -> Self {
+        let meter = Meter::new(&peer, now, Arc::clone(&measures));
         let state = State {
             peer: Arc::new(peer),
             sync: None,
@@ -226,7 +242,7 @@ impl Published {
             leaders: Vec::new(),
             ended: false,
         };
-        Self { state: Mutex::new(state), changes_kept: changes_kept.max(1) }
+        Self { state: Mutex::new(state), changes_kept: changes_kept.max(1), measures }
     }
 
     /// Publishes how the server is now, and what has brought it there.
@@ -235,6 +251,7 @@ impl Published {
         let before = leader_of(&state.peer);
         state.sync = sync_of(&peer, state.sync, &reports);
         state.meter.observe(&peer, at);
+        state.meter.count_syncs(&peer, &reports);
         state.peer = Arc::new(peer);
         let now = leader_of(&state.peer);
         if now != before {
@@ -330,11 +347,13 @@ struct Meter {
     leading: bool,
     down_since: Option<Instant>,
     down_before: Duration,
+    syncing_since: Option<Instant>,
     metrics: Metrics,
+    measures: Arc<Measures>,
 }
 
 impl Meter {
-    fn new(status: &PeerStatus, now: Instant) -> Self {
+    fn new(status: &PeerStatus, now: Instant, measures: Arc<Measures>) -> Self {
         let mut meter = Self {
             started: now,
             looking_since: None,
@@ -342,7 +361,9 @@ impl Meter {
             leading: false,
             down_since: Some(now),
             down_before: Duration::ZERO,
+            syncing_since: None,
             metrics: Metrics::default(),
+            measures,
         };
         meter.observe(status, now);
         meter
@@ -360,6 +381,9 @@ impl Meter {
                 metrics.elections += 1;
                 metrics.last_election = Some(took);
                 metrics.election_time += took;
+                if status.voter {
+                    self.measures.took(Took::Election, took);
+                }
                 self.looking_since = None;
             }
             (true, Some(_)) | (false, None) => {}
@@ -369,6 +393,10 @@ impl Meter {
                 let took = at.saturating_duration_since(since);
                 metrics.last_unavailable = Some(took);
                 self.down_before += took;
+                self.measures.took(Took::Unavailable, took);
+                if status.state == ServerState::Leading {
+                    self.measures.took(Took::LeaderUnavailable, took);
+                }
                 self.down_since = None;
                 self.serving_since = Some(at);
             }
@@ -379,6 +407,35 @@ impl Meter {
             (true, None) | (false, Some(_)) => {}
         }
         self.leading = status.state == ServerState::Leading;
+        self.observe_sync(status, at);
+    }
+
+    /// From the leader's epoch on until this learner serves.
+    fn observe_sync(&mut self, status: &PeerStatus, at: Instant) {
+        let took = match status.state {
+            ServerState::Following => Took::FollowerSync,
+            ServerState::Observing => Took::ObserverSync,
+            ServerState::Looking | ServerState::Leading => return self.syncing_since = None,
+        };
+        if status.serving {
+            if let Some(since) = self.syncing_since.take() {
+                self.measures.took(took, at.saturating_duration_since(since));
+            }
+        } else if status.phase == Phase::Synchronization {
+            self.syncing_since.get_or_insert(at);
+        }
+    }
+
+    fn count_syncs(&mut self, status: &PeerStatus, reports: &[Report]) {
+        for report in reports {
+            let Change::Sync { id, how } = report.change else { continue };
+            if id != status.id {
+                match how {
+                    How::Snap => self.metrics.snapshots_sent += 1,
+                    How::Diff | How::Trunc => self.metrics.diffs_sent += 1,
+                }
+            }
+        }
     }
 
     fn metrics(&self, counters: &Counters, now: Instant) -> Metrics {
@@ -404,6 +461,8 @@ impl Meter {
             client_accept_errors: read(&counters.client_accept_errors),
             applied: Zxid(counters.applied.load(Ordering::Relaxed)),
             outstanding: counters.outstanding.load(Ordering::Relaxed),
+            disk_busy: self.measures.disk_busy(),
+            ending: counters.ending.load(Ordering::Relaxed),
             ..self.metrics.clone()
         }
     }
@@ -423,7 +482,7 @@ mod tests {
     fn readers_that_are_gone_are_forgotten_when_another_one_comes() {
         let membership = Membership::parse("server.1=a:2888:3888:participant\nversion=0").unwrap();
         let peer = Peer::new(Config::new(ServerId(1), membership), Durable::default()).unwrap();
-        let published = Published::new(peer.status(), 4, Instant::now());
+        let published = Published::new(peer.status(), 4, Instant::now(), Arc::default());
         let (_changes, _leaders) = (published.changes(), published.leaders());
         for _ in 0..100 {
             drop((published.changes(), published.leaders()));

@@ -44,7 +44,7 @@ use crate::disk::{
     self as stream, DiskHandle, DiskReadError, Intake, Pieces, Reception, Stop, Wanted,
 };
 use crate::error::ServerError;
-use crate::host::callers::{ReadClosure, Requests};
+use crate::host::callers::{LookClosure, ReadClosure, Requests};
 use crate::host::proposal::ReadError;
 use crate::host::reads::{Reader, Reads};
 use crate::host::replica::words::Words;
@@ -94,6 +94,8 @@ pub(crate) struct Replica<A: Application> {
     deadline: Option<CoreInstant>,
     /// A tick is among the orders.
     ticks: bool,
+    /// Operators who wait for the service to be at home.
+    looks: Vec<LookClosure<A>>,
     /// Words that wait for the service, and what they are answered with if it is away for long.
     words: Words,
     /// Why the log could not be read on.
@@ -178,6 +180,7 @@ impl<A: Application> Replica<A> {
             heard: 0,
             deadline,
             ticks: false,
+            looks: Vec::new(),
             words: Words::default(),
             unreadable: None,
         }
@@ -316,6 +319,18 @@ impl<A: Application> Replica<A> {
         self.orders.push_back(Order::Read(read));
     }
 
+    /// An operator wants to look at the service and the application: between two orders, as soon as they are at home.
+    pub(crate) fn look(&mut self, look: LookClosure<A>) {
+        self.looks.push(look);
+    }
+
+    fn let_look(&mut self) {
+        let Some(worker) = &mut self.worker else { return };
+        for look in self.looks.drain(..) {
+            worker.service.look(look, &mut worker.application);
+        }
+    }
+
     /// This server serves; everything that it inherited is among what was delivered so far.
     pub(crate) fn serving(&mut self, epoch: Epoch, leads: bool, membership: Membership) {
         self.orders.push_back(Order::Serving { epoch, leads, membership });
@@ -332,6 +347,7 @@ impl<A: Application> Replica<A> {
     pub(crate) fn run(&mut self, then: &mut ReplicaOutput) -> Result<(), ServerError> {
         self.take_reports(then);
         self.answer_words(then);
+        self.let_look();
         let begun = Instant::now();
         let mut now = begun;
         while let (Some(worker), Some(order)) = (&mut self.worker, self.orders.front()) {

@@ -12,6 +12,7 @@ use quorate_application::clients::{AtHand, ClientId, Clients, Event, Input, Outp
 use quorate_core::time::Instant;
 use quorate_core::txn::Txn;
 
+use crate::host::callers::LookClosure;
 use crate::runtime::Runtime;
 
 /// The clock of the server, as the core counts time.
@@ -58,6 +59,12 @@ impl<A: Application> Service<A> {
     /// When it is to step, if nothing happens before.
     pub(super) fn deadline(&self) -> Option<Instant> {
         if A::Clients::SERVES { self.clients.deadline() } else { None }
+    }
+
+    /// Lets an operator look.
+    pub(super) fn look(&mut self, look: LookClosure<A>, application: &mut A) {
+        let now = self.tell_time();
+        look(now, &mut self.clients, application);
     }
 
     /// What words are answered with while it is away.
