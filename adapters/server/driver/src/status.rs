@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use async_channel::{Receiver, Sender, bounded};
 use futures_lite::stream::{Stream, unfold};
 use quorate_core::id::ServerId;
+use quorate_core::membership::Membership;
 use quorate_core::report::{Change, How, Report};
 use quorate_core::status::{Phase, Status as PeerStatus};
 use quorate_core::vote::ServerState;
@@ -219,6 +220,7 @@ pub(crate) struct Published {
 #[derive(Debug)]
 struct State {
     peer: Arc<PeerStatus>,
+    membership: Arc<Membership>,
     sync: Option<How>,
     meter: Meter,
     changes: Vec<(Sender<Observed>, Arc<AtomicU64>)>,
@@ -229,6 +231,7 @@ struct State {
 impl Published {
     pub(crate) fn new(
         peer: PeerStatus,
+        membership: &Membership,
         changes_kept: usize,
         now: Instant,
         measures: Arc<Measures>,
@@ -236,6 +239,7 @@ impl Published {
         let meter = Meter::new(&peer, now, Arc::clone(&measures));
         let state = State {
             peer: Arc::new(peer),
+            membership: Arc::new(membership.clone()),
             sync: None,
             meter,
             changes: Vec::new(),
@@ -270,6 +274,18 @@ impl Published {
                 Err(_) => false,
             });
         }
+    }
+
+    /// The membership in force, if it is another one.
+    pub(crate) fn publish_membership(&self, membership: &Membership) {
+        let mut state = locked(&self.state);
+        if *state.membership != *membership {
+            state.membership = Arc::new(membership.clone());
+        }
+    }
+
+    pub(crate) fn membership(&self) -> Arc<Membership> {
+        Arc::clone(&locked(&self.state).membership)
     }
 
     /// Tells every reader that nothing comes any more.
@@ -472,7 +488,6 @@ impl Meter {
 mod tests {
     use quorate_core::config::Config;
     use quorate_core::durable::Durable;
-    use quorate_core::membership::Membership;
     use quorate_core::peer::Peer;
 
     use super::*;
@@ -481,8 +496,10 @@ mod tests {
     #[test]
     fn readers_that_are_gone_are_forgotten_when_another_one_comes() {
         let membership = Membership::parse("server.1=a:2888:3888:participant\nversion=0").unwrap();
-        let peer = Peer::new(Config::new(ServerId(1), membership), Durable::default()).unwrap();
-        let published = Published::new(peer.status(), 4, Instant::now(), Arc::default());
+        let config = Config::new(ServerId(1), membership.clone());
+        let peer = Peer::new(config, Durable::default()).unwrap();
+        let published =
+            Published::new(peer.status(), &membership, 4, Instant::now(), Arc::default());
         let (_changes, _leaders) = (published.changes(), published.leaders());
         for _ in 0..100 {
             drop((published.changes(), published.leaders()));

@@ -22,6 +22,7 @@
 //! | `order` | replies in the order of requests |
 //! | `reads`, `applied` | answers from the tree; events and replies of what is applied |
 //! | `stopping`, `shares` | clients leave a server that is about to stop |
+//! | `figures` | what is counted and measured |
 //! | `words` | four-letter words |
 //!
 //! What it does not do yet: SASL and TLS, quotas that are enforced, local sessions, read-only mode.
@@ -35,6 +36,7 @@ mod applied;
 mod connection;
 mod containers;
 mod digests;
+mod figures;
 mod handshake;
 mod identities;
 mod latencies;
@@ -43,6 +45,7 @@ mod options;
 mod order;
 mod pauses;
 mod reads;
+mod replies;
 mod requests;
 mod rewatches;
 mod screen;
@@ -53,10 +56,13 @@ mod step;
 mod stopping;
 mod tracker;
 mod unwritten;
+mod version;
 mod watches;
 pub mod wire;
 mod words;
 mod zookeeper;
+
+pub use quorate_metrics::Figures;
 
 pub use application::{RestoreTree, TreeSnapshot};
 pub use options::{Beneath, DigestAlgorithm, Options, Words};

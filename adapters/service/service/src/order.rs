@@ -115,7 +115,12 @@ impl Service {
             connection.figures.last_zxid = zxid.0;
             connection.figures.latencies.add(step.at.since(came));
             connection.figures.last_response_ms = step.at.since(Instant::ORIGIN).as_millis();
-            self.counters.answered(step.at.since(came));
+            let (now, took) = (step.at.since(Instant::ORIGIN), step.at.since(came));
+            self.counters.answered(took);
+            match work {
+                Work::Done(_) => self.latencies.updates.observe_time(now, took),
+                _ => self.latencies.reads.observe_time(now, took),
+            }
             let bytes = match work {
                 Work::Read(request) => {
                     connection.reads_ahead = connection.reads_ahead.saturating_sub(1);

@@ -17,6 +17,7 @@ use crate::digests::Digests;
 use crate::log_limit::LogLimit;
 use crate::options::Options;
 use crate::pauses::Pauses;
+use crate::replies::{Latencies, Replies};
 use crate::sessions::Sessions;
 use crate::shares::Shares;
 use crate::tracker::Tracker;
@@ -49,6 +50,7 @@ pub struct Service {
     /// The epoch in which it serves, or has served last.
     pub(crate) epoch: Epoch,
     pub(crate) counters: Counters,
+    pub(crate) latencies: Latencies,
     pub(crate) digests: Digests,
     /// Of those that have seen more than this server has.
     pub(crate) said_ahead: LogLimit,
@@ -101,6 +103,7 @@ pub(crate) struct Submitted {
 pub(crate) struct Counters {
     pub(crate) received: u64,
     pub(crate) sent: u64,
+    pub(crate) replies: Replies,
     pub(crate) requests: u64,
     pub(crate) latency_sum_ms: u64,
     pub(crate) latency_min_ms: Option<u64>,
@@ -150,6 +153,7 @@ impl Service {
             role: Role::Idle,
             epoch: Epoch::ZERO,
             counters: Counters::default(),
+            latencies: Latencies::default(),
             digests: Digests::default(),
             said_ahead: LogLimit::default(),
             said_cut_off: LogLimit::default(),
@@ -224,6 +228,9 @@ impl Service {
         connection.unwritten.sent(event.is_some(), bytes.len(), now);
         connection.figures.sent += 1;
         self.counters.sent += 1;
+        if event.is_none() {
+            self.counters.replies.sent(bytes.len());
+        }
         out.push(Output::Send { client, bytes });
     }
 

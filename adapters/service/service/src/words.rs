@@ -12,7 +12,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write as _;
 
@@ -23,11 +23,9 @@ use quorate_core::zxid::Zxid;
 
 use crate::connection::Connection;
 use crate::service::{Counters, Role, Service, Step};
+use crate::version;
 use crate::wire::op;
 use crate::zookeeper::ZooKeeper;
-
-/// The compatible version, which clients and monitoring read, and ours behind it.
-const VERSION: &str = concat!("3.8.0-quorate-", env!("CARGO_PKG_VERSION"));
 
 impl Service {
     /// A word instead of a client's first frame: answered, and the connection is closed.
@@ -49,10 +47,7 @@ impl Service {
             "ruok" => return "imok".into(),
             "isro" => return if self.serves() { "rw" } else { "null" }.into(),
             "envi" => return environment(),
-            "mntr" => {
-                let more = beneath.map(|beneath| beneath.figures()).unwrap_or_default();
-                return self.figures(step) + &more;
-            }
+            "mntr" => return self.figures(step.at, step.state).words(),
             _ if !self.serves() => {
                 return "This ZooKeeper instance is not currently serving requests\n".into();
             }
@@ -102,7 +97,7 @@ impl Service {
         AtHand { now, retired }
     }
 
-    const fn mode(&self) -> &'static str {
+    pub(crate) const fn mode(&self) -> &'static str {
         match &self.role {
             Role::Idle => "looking",
             Role::Learner { observes: true } => "observer",
@@ -115,7 +110,7 @@ impl Service {
     /// `srvr`, and `stat` with the connections.
     fn server(&self, step: &Step<'_>, connections: bool) -> String {
         let tree = step.state.tree();
-        let mut text = format!("Zookeeper version: {VERSION}, built on {BUILT}\n");
+        let mut text = format!("Zookeeper version: {}\n", version::long());
         if connections {
             text.push_str("Clients:\n");
             text.push_str(&self.connections(false));
@@ -125,7 +120,7 @@ impl Service {
         let (min, max) = (counters.latency_min_ms.unwrap_or(0), counters.latency_max_ms);
         let _ = write!(
             text,
-            "Latency min/avg/max: {min}/{}/{max}\nReceived: {}\nSent: {}\nConnections: {}\nOutstanding: {}\n\
+            "Latency min/avg/max: {min}/{:?}/{max}\nReceived: {}\nSent: {}\nConnections: {}\nOutstanding: {}\n\
              Zxid: 0x{:x}\nMode: {}\nNode count: {}\n",
             counters.average(),
             counters.received,
@@ -220,67 +215,6 @@ impl Service {
         }
         text
     }
-
-    /// `mntr`, as far as the service knows.
-    fn figures(&self, step: &Step<'_>) -> String {
-        let (tree, counters) = (step.state.tree(), &self.counters);
-        let mut text = String::new();
-        let mut line = |name: &str, value: &str| {
-            let _ = writeln!(text, "zk_{name}\t{value}");
-        };
-        line("version", &format!("{VERSION}, built on {BUILT}"));
-        line("server_state", self.mode());
-        line("avg_latency", &counters.average());
-        line("max_latency", &counters.latency_max_ms.to_string());
-        line("min_latency", &counters.latency_min_ms.unwrap_or(0).to_string());
-        line("packets_received", &counters.received.to_string());
-        line("packets_sent", &counters.sent.to_string());
-        line("num_alive_connections", &self.clients.len().to_string());
-        line("outstanding_requests", &self.submitted.len().to_string());
-        line("znode_count", &(tree.len() + 1).to_string());
-        line("watch_count", &self.watches.len().to_string());
-        let of_kinds = self.watches.counts();
-        for (kind, count) in [
-            ("data", of_kinds.data),
-            ("child", of_kinds.children),
-            ("persistent", of_kinds.persistent),
-            ("recursive", of_kinds.recursive),
-        ] {
-            line(&format!("watch_count_{kind}"), &count.to_string());
-        }
-        line("ephemerals_count", &tree.ephemeral_count().to_string());
-        line("global_sessions", &tree.session_count().to_string());
-        line("auth_failed_count", &counters.auth_failed.to_string());
-        line("digest_mismatches_count", &self.digests.differed().to_string());
-        line("clients_ahead", &counters.ahead.to_string());
-        line("sessions_moved", &counters.moved.to_string());
-        line("watch_events_sent", &counters.events.to_string());
-        line("watch_events_kept_back", &counters.events_kept_back.to_string());
-        line("clients_cut_off", &counters.cut_off.to_string());
-        line("long_replies", &counters.long_replies.to_string());
-        line("watches_refused", &counters.watches_refused.to_string());
-        text
-    }
-}
-
-impl Counters {
-    /// A request is answered, so long after it came.
-    pub(crate) fn answered(&mut self, after: core::time::Duration) {
-        let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-        self.requests += 1;
-        self.latency_sum_ms = self.latency_sum_ms.saturating_add(millis);
-        self.latency_min_ms = Some(self.latency_min_ms.map_or(millis, |min| min.min(millis)));
-        self.latency_max_ms = self.latency_max_ms.max(millis);
-    }
-
-    /// The average latency in milliseconds, at least one decimal and at most four.
-    fn average(&self) -> String {
-        let scaled = (self.latency_sum_ms * 10_000).checked_div(self.requests).unwrap_or(0);
-        let (whole, rest) = (scaled / 10_000, scaled % 10_000);
-        let rest = format!("{rest:04}");
-        let rest = rest.trim_end_matches('0');
-        format!("{whole}.{}", if rest.is_empty() { "0" } else { rest })
-    }
 }
 
 fn line_of(connection: &Connection, whole: bool, text: &mut String) {
@@ -346,8 +280,5 @@ const fn op_name(op: i32) -> &'static str {
 }
 
 fn environment() -> String {
-    format!("Environment:\nzookeeper.version={VERSION}, built on {BUILT}\n")
+    format!("Environment:\nzookeeper.version={}\n", version::long())
 }
-
-/// Clients look for a date here; a build that can be repeated has none.
-const BUILT: &str = "1970-01-01 00:00 UTC";

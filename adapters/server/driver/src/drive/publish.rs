@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use quorate_application::Application;
-use quorate_core::report::Report;
+use quorate_core::report::{Change, Report};
 
 use crate::drive::Driver;
 use crate::runtime::Runtime;
@@ -25,6 +25,9 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 sid = status.id.0, round = status.round.0, epoch = status.current_epoch.0, %reason,
                 "{change}"
             );
+        }
+        if reports.iter().any(|report| matches!(report.change, Change::Configuration(_))) {
+            self.published.publish_membership(&self.peer.config().membership);
         }
         self.published.publish(status, reports, now);
         let Some(since) = self.published.looking_since() else {

@@ -129,7 +129,11 @@ fn page(figures: &mut Figures, peer: &PeerStatus, metrics: &Metrics) {
     for (name, help, value) in [
         ("quorate_has_leader", "Whether it serves under a leader, or leads.", i64::from(leader)),
         ("quorate_epoch", "The epoch whose history it has.", peer.current_epoch.0),
-        ("quorate_accepted_epoch", "The highest epoch that it has promised.", peer.accepted_epoch.0),
+        (
+            "quorate_accepted_epoch",
+            "The highest epoch that it has promised.",
+            peer.accepted_epoch.0,
+        ),
         ("quorate_round", "Its election round.", peer.round.0),
         ("quorate_zxid_epoch", "The epoch of its last zxid.", peer.processed.0 >> 32),
         ("quorate_zxid_counter", "The counter of its last zxid.", peer.processed.0 & 0xffff_ffff),

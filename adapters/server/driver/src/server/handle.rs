@@ -10,6 +10,7 @@ use std::time::Duration;
 use async_channel::{Receiver, Sender, bounded};
 use quorate_application::Application;
 use quorate_core::id::ServerId;
+use quorate_core::membership::Membership;
 use quorate_leadership::LeadershipGate;
 
 use crate::drive::Quit;
@@ -96,6 +97,11 @@ impl<R: Runtime, A: Application> Server<R, A> {
     /// not keep up loses the oldest; the server never waits for it.
     pub fn changes(&self) -> Changes {
         self.handle.published.changes()
+    }
+
+    /// The membership in force at this server.
+    pub fn membership(&self) -> Arc<Membership> {
+        self.handle.published.membership()
     }
 
     /// The last dial to each peer that came to an end, for elections and for its quorum port.

@@ -235,7 +235,13 @@ fn driver<R: Runtime, A: Application>(
     let disk = Disk::start(log, kept, retain(config), config.fsync_warning, links.keep_alive())
         .map_err(StartError::Thread)?;
     let measures = Arc::clone(disk.handle().measures());
-    let published = Published::new(peer.status(), config.changes_kept, origin, measures);
+    let published = Published::new(
+        peer.status(),
+        &peer.config().membership,
+        config.changes_kept,
+        origin,
+        measures,
+    );
     let published = Arc::new(published);
     let host = Host {
         id: config.core.id,
