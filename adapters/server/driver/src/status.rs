@@ -4,21 +4,28 @@
 //! and learns how many; a reader of the leader gets the latest one. Nothing in the protocol reads any
 //! of it.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+mod meter;
+mod metrics;
+
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use async_channel::{Receiver, Sender, bounded};
 use futures_lite::stream::{Stream, unfold};
 use quorate_core::id::ServerId;
 use quorate_core::membership::Membership;
 use quorate_core::report::{Change, How, Report};
-use quorate_core::status::{Phase, Status as PeerStatus};
+use quorate_core::status::Status as PeerStatus;
 use quorate_core::vote::ServerState;
-use quorate_core::zxid::{Epoch, Zxid};
+use quorate_core::zxid::Epoch;
 
 use crate::lock::locked;
-use crate::measures::{Measures, Took};
+use crate::measures::Measures;
+use crate::status::meter::Meter;
+
+pub(crate) use self::metrics::Counters;
+pub use self::metrics::Metrics;
 
 /// A server at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,72 +37,6 @@ pub struct Status {
     pub sync: Option<How>,
     /// What the driver has counted and measured.
     pub metrics: Metrics,
-}
-
-/// What the driver counts and measures. Counters begin at the start of the server.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Metrics {
-    /// Since the start.
-    pub uptime: Duration,
-    /// How often it began to look for a leader (`zk_looking_count`).
-    pub looking_count: u64,
-    /// How many elections have ended with a leader.
-    pub elections: u64,
-    /// How long the last of them took (`zk_election_time`).
-    pub last_election: Option<Duration>,
-    /// How long all of them took together.
-    pub election_time: Duration,
-    /// Since it began to look for a leader, if it is looking.
-    pub looking_for: Option<Duration>,
-    /// Since it serves, if it does.
-    pub serving_for: Option<Duration>,
-    /// Since it leads a serving ensemble, if it does (`zk_leader_uptime`).
-    pub leading_for: Option<Duration>,
-    /// How long the last time without service took, from the start or the loss of the leader on
-    /// (`zk_unavailable_time`).
-    pub last_unavailable: Option<Duration>,
-    /// How long it has not served, all together.
-    pub unavailable: Duration,
-    /// Messages that could not be read, while their link could be kept.
-    pub dropped_messages: u64,
-    /// Links closed because what came could not be read.
-    pub garbled_links: u64,
-    /// Connections to the election port closed because their introduction could not be read.
-    pub refused_introductions: u64,
-    /// Connections to the election port closed because they stayed silent while others came.
-    pub evicted_introductions: u64,
-    /// Dials that reached no address of a peer.
-    pub failed_dials: u64,
-    /// How often the system refused to accept a connection.
-    pub accept_errors: u64,
-    /// Connections to our ports for peers that were closed at once, because their address had as many as it may
-    /// have, see [`ServerConfig::max_peer_connections`](crate::ServerConfig::max_peer_connections).
-    pub refused_connections: u64,
-    /// Links ended because the peer did not read.
-    pub overflowed_links: u64,
-    /// How many connections clients have now (`zk_num_alive_connections`).
-    pub clients: usize,
-    /// Connections of clients that were closed at once, because there were as many as there may be, see
-    /// [`ServerConfig::max_client_connections`](crate::ServerConfig::max_client_connections).
-    pub refused_clients: u64,
-    /// Connections of clients that were ended because they read nothing while ever more was to be written.
-    pub overflowed_clients: u64,
-    /// How often the system refused to accept a connection of a client.
-    pub client_accept_errors: u64,
-    /// The last transaction that the application has applied; zero if none.
-    pub applied: Zxid,
-    /// Learners that were sent what they miss, or were told what to cut, by this leader (`zk_diff_count`).
-    pub diffs_sent: u64,
-    /// Learners that were sent a whole snapshot (`zk_snap_count`).
-    pub snapshots_sent: u64,
-    /// For how long the disk has been at the same work: a write that hangs.
-    pub disk_busy: Duration,
-    /// It has been told to end in order.
-    pub ending: bool,
-    /// How many requests of callers at this server, in this process, are under way
-    /// (`zk_outstanding_requests`); those of a leader's learners are counted where they were made.
-    pub outstanding: usize,
 }
 
 /// A change and its reason, when, and what the server was after it.
@@ -174,38 +115,6 @@ impl Leaders {
                 return Some(leader);
             }
         }
-    }
-}
-
-/// Counters of what happens outside the loop.
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    pub(crate) dropped_messages: AtomicU64,
-    pub(crate) garbled_links: AtomicU64,
-    pub(crate) refused_introductions: AtomicU64,
-    pub(crate) evicted_introductions: AtomicU64,
-    pub(crate) failed_dials: AtomicU64,
-    pub(crate) accept_errors: AtomicU64,
-    pub(crate) refused_connections: AtomicU64,
-    pub(crate) overflowed_links: AtomicU64,
-    pub(crate) clients: AtomicUsize,
-    pub(crate) refused_clients: AtomicU64,
-    pub(crate) overflowed_clients: AtomicU64,
-    pub(crate) client_accept_errors: AtomicU64,
-    applied: AtomicI64,
-    outstanding: AtomicUsize,
-    pub(crate) ending: AtomicBool,
-}
-
-impl Counters {
-    pub(crate) fn add(counter: &AtomicU64) {
-        counter.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// How far the application is, and how much is asked for.
-    pub(crate) fn set(&self, applied: Zxid, outstanding: usize) {
-        self.applied.store(applied.0, Ordering::Relaxed);
-        self.outstanding.store(outstanding, Ordering::Relaxed);
     }
 }
 
@@ -352,136 +261,6 @@ fn sync_of(status: &PeerStatus, before: Option<How>, reports: &[Report]) -> Opti
     });
     let learns = matches!(status.state, ServerState::Following | ServerState::Observing);
     said.unwrap_or(before).filter(|_| learns)
-}
-
-/// Measures durations between states.
-#[derive(Debug)]
-struct Meter {
-    started: Instant,
-    looking_since: Option<Instant>,
-    serving_since: Option<Instant>,
-    leading: bool,
-    down_since: Option<Instant>,
-    down_before: Duration,
-    syncing_since: Option<Instant>,
-    metrics: Metrics,
-    measures: Arc<Measures>,
-}
-
-impl Meter {
-    fn new(status: &PeerStatus, now: Instant, measures: Arc<Measures>) -> Self {
-        let mut meter = Self {
-            started: now,
-            looking_since: None,
-            serving_since: None,
-            leading: false,
-            down_since: Some(now),
-            down_before: Duration::ZERO,
-            syncing_since: None,
-            metrics: Metrics::default(),
-            measures,
-        };
-        meter.observe(status, now);
-        meter
-    }
-
-    fn observe(&mut self, status: &PeerStatus, at: Instant) {
-        let metrics = &mut self.metrics;
-        match (status.state == ServerState::Looking, self.looking_since) {
-            (true, None) => {
-                metrics.looking_count += 1;
-                self.looking_since = Some(at);
-            }
-            (false, Some(since)) => {
-                let took = at.saturating_duration_since(since);
-                metrics.elections += 1;
-                metrics.last_election = Some(took);
-                metrics.election_time += took;
-                if status.voter {
-                    self.measures.took(Took::Election, took);
-                }
-                self.looking_since = None;
-            }
-            (true, Some(_)) | (false, None) => {}
-        }
-        match (status.serving, self.down_since) {
-            (true, Some(since)) => {
-                let took = at.saturating_duration_since(since);
-                metrics.last_unavailable = Some(took);
-                self.down_before += took;
-                self.measures.took(Took::Unavailable, took);
-                if status.state == ServerState::Leading {
-                    self.measures.took(Took::LeaderUnavailable, took);
-                }
-                self.down_since = None;
-                self.serving_since = Some(at);
-            }
-            (false, None) => {
-                self.down_since = Some(at);
-                self.serving_since = None;
-            }
-            (true, None) | (false, Some(_)) => {}
-        }
-        self.leading = status.state == ServerState::Leading;
-        self.observe_sync(status, at);
-    }
-
-    /// From the leader's epoch on until this learner serves.
-    fn observe_sync(&mut self, status: &PeerStatus, at: Instant) {
-        let took = match status.state {
-            ServerState::Following => Took::FollowerSync,
-            ServerState::Observing => Took::ObserverSync,
-            ServerState::Looking | ServerState::Leading => return self.syncing_since = None,
-        };
-        if status.serving {
-            if let Some(since) = self.syncing_since.take() {
-                self.measures.took(took, at.saturating_duration_since(since));
-            }
-        } else if status.phase == Phase::Synchronization {
-            self.syncing_since.get_or_insert(at);
-        }
-    }
-
-    fn count_syncs(&mut self, status: &PeerStatus, reports: &[Report]) {
-        for report in reports {
-            let Change::Sync { id, how } = report.change else { continue };
-            if id != status.id {
-                match how {
-                    How::Snap => self.metrics.snapshots_sent += 1,
-                    How::Diff | How::Trunc => self.metrics.diffs_sent += 1,
-                }
-            }
-        }
-    }
-
-    fn metrics(&self, counters: &Counters, now: Instant) -> Metrics {
-        let since = |at: Option<Instant>| at.map(|at| now.saturating_duration_since(at));
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Metrics {
-            uptime: now.saturating_duration_since(self.started),
-            looking_for: since(self.looking_since),
-            serving_for: since(self.serving_since),
-            leading_for: since(self.serving_since.filter(|_| self.leading)),
-            unavailable: self.down_before + since(self.down_since).unwrap_or_default(),
-            dropped_messages: read(&counters.dropped_messages),
-            garbled_links: read(&counters.garbled_links),
-            refused_introductions: read(&counters.refused_introductions),
-            evicted_introductions: read(&counters.evicted_introductions),
-            failed_dials: read(&counters.failed_dials),
-            accept_errors: read(&counters.accept_errors),
-            refused_connections: read(&counters.refused_connections),
-            overflowed_links: read(&counters.overflowed_links),
-            clients: counters.clients.load(Ordering::Relaxed),
-            refused_clients: read(&counters.refused_clients),
-            overflowed_clients: read(&counters.overflowed_clients),
-            client_accept_errors: read(&counters.client_accept_errors),
-            applied: Zxid(counters.applied.load(Ordering::Relaxed)),
-            outstanding: counters.outstanding.load(Ordering::Relaxed),
-            disk_busy: self.measures.disk_busy(),
-            ending: counters.ending.load(Ordering::Relaxed),
-            ..self.metrics.clone()
-        }
-    }
 }
 
 #[cfg(test)]

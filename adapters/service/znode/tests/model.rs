@@ -293,7 +293,7 @@ fn check(tree: &Tree) {
                 }
             }
             let found = tree.get(path).unwrap();
-            size += path.len() + found.data().map_or(0, <[u8]>::len);
+            size += path.len() + found.data().map_or(0, |data| data.len());
             assert_eq!(found.stat(), node.stat());
             assert_eq!(tree.children(path).unwrap().count(), found.stat().num_children as usize);
             Ok::<_, ()>(())

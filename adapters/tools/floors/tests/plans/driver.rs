@@ -116,6 +116,8 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("log_limit", Floor(2)),
     ("measures", Floor(2)),
     ("status", Floor(3)),
+    ("status::meter", Floor(2)),
+    ("status::metrics", Floor(1)),
     ("task_group", Floor(2)),
     ("turns", Floor(3)),
     ("error", Floor(1)),
