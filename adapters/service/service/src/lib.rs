@@ -23,7 +23,7 @@
 //! | `reads`, `applied` | answers from the tree; events and replies of what is applied |
 //! | `stopping`, `shares` | clients leave a server that is about to stop |
 //! | `figures` | what is counted and measured |
-//! | `words` | four-letter words |
+//! | `words`, `views` | four-letter words; what else an operator may look at |
 //!
 //! What it does not do yet: SASL and TLS, quotas that are enforced, local sessions, read-only mode.
 #![no_std]
@@ -57,17 +57,21 @@ mod stopping;
 mod tracker;
 mod unwritten;
 mod version;
+mod views;
 mod watches;
 pub mod wire;
 mod words;
 mod zookeeper;
 
+pub use quorate_metrics as metrics;
 pub use quorate_metrics::Figures;
 
 pub use application::{RestoreTree, TreeSnapshot};
 pub use options::{Beneath, DigestAlgorithm, Options, Words};
 pub use service::Service;
 pub use step::ClientFraming;
+pub use version::long as version;
+pub use views::{ConnectionView, Denied, SessionView};
 pub use zookeeper::ZooKeeper;
 
 /// The examples of the package's README compile.

@@ -22,7 +22,7 @@ use quorate_core::time::Instant;
 use quorate_core::zxid::Zxid;
 
 use crate::connection::Connection;
-use crate::service::{Counters, Role, Service, Step};
+use crate::service::{Role, Service, Step};
 use crate::version;
 use crate::wire::op;
 use crate::zookeeper::ZooKeeper;
@@ -68,11 +68,11 @@ impl Service {
             "wchp" => self.watches_by_path(),
             "dump" => self.dump(step),
             "crst" => {
-                self.clients.values_mut().for_each(|connection| connection.figures.reset());
+                self.reset_connections();
                 "Connection stats reset.\n".into()
             }
             "srst" => {
-                self.counters = Counters::default();
+                self.reset_figures();
                 "Server stats reset.\n".into()
             }
             _ => String::new(),
@@ -249,7 +249,7 @@ fn line_of(connection: &Connection, whole: bool, text: &mut String) {
 }
 
 /// ZooKeeper's names of operations, of four letters mostly.
-const fn op_name(op: i32) -> &'static str {
+pub(crate) const fn op_name(op: i32) -> &'static str {
     match op {
         op::CREATE | op::CREATE2 | op::CREATE_CONTAINER | op::CREATE_TTL => "CREA",
         op::CREATE_SESSION => "SESS",

@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod admin;
 mod bench;
 mod client;
 mod cpu;
@@ -39,6 +40,7 @@ mod operator;
 mod paint;
 mod play;
 mod probe;
+mod process;
 mod reconfig;
 mod runtime;
 mod serve;

@@ -52,14 +52,14 @@ pub(super) fn sizes(cfg: &ZooCfg) -> String {
 }
 
 /// That of the snapshots, and that of the logs.
-fn directories(cfg: &ZooCfg) -> [PathBuf; 2] {
+pub(crate) fn directories(cfg: &ZooCfg) -> [PathBuf; 2] {
     let data = cfg.data_dir.join("version-2");
     let log = cfg.data_log_dir.as_ref().map_or_else(|| data.clone(), |dir| dir.join("version-2"));
     [data, log]
 }
 
 /// The sizes of all files in a directory.
-fn size(dir: &Path) -> u64 {
+pub(crate) fn size(dir: &Path) -> u64 {
     let files = fs::read_dir(dir).into_iter().flatten().flatten();
     files.filter_map(|file| file.metadata().ok()).filter(|m| m.is_file()).map(|m| m.len()).sum()
 }

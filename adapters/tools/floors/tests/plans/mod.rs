@@ -9,6 +9,7 @@ pub(crate) mod cli;
 pub(crate) mod core;
 pub(crate) mod driver;
 pub(crate) mod etcd;
+pub(crate) mod http;
 pub(crate) mod leadership;
 pub(crate) mod metrics;
 pub(crate) mod recipes;

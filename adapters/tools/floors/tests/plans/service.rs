@@ -15,6 +15,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("requests", Floor(4)),
     ("rewatches", Floor(4)),
     ("stopping", Floor(4)),
+    ("views", Floor(5)),
     ("words", Floor(4)),
     ("figures", Floor(4)),
     // One server's clients.
