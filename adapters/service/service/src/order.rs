@@ -152,6 +152,7 @@ impl Service {
         path: Option<&str>,
         bytes: usize,
     ) {
+        self.counters.replies.sent(bytes);
         if bytes <= self.frame_bytes_max {
             return;
         }

@@ -228,9 +228,6 @@ impl Service {
         connection.unwritten.sent(event.is_some(), bytes.len(), now);
         connection.figures.sent += 1;
         self.counters.sent += 1;
-        if event.is_none() {
-            self.counters.replies.sent(bytes.len());
-        }
         out.push(Output::Send { client, bytes });
     }
 
