@@ -61,7 +61,7 @@ impl Family {
     ) {
         let told: &[usize] = match self.kind {
             Kind::Summary(Detail::Advanced) => &[0, 1, 3],
-            _ => &[0],
+            Kind::Summary(Detail::Basic) | Kind::Text | Kind::Gauge | Kind::Counter => &[0],
         };
         for &at in told {
             let value = match spread.quantiles {

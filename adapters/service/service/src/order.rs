@@ -5,6 +5,7 @@ use quorate_application::clients::{ClientId, Close, Output, SyncId};
 use quorate_core::time::Instant;
 
 use crate::connection::{Connection, Entry, READS_AHEAD_MAX, Work};
+use crate::replies::Latencies;
 use crate::service::{Service, Step, Submitted};
 use crate::wire::{ReplyHeader, op, put_text, reply};
 
@@ -117,10 +118,9 @@ impl Service {
             connection.figures.last_response_ms = step.at.since(Instant::ORIGIN).as_millis();
             let (now, took) = (step.at.since(Instant::ORIGIN), step.at.since(came));
             self.counters.answered(took);
-            match work {
-                Work::Done(_) => self.latencies.updates.observe_time(now, took),
-                _ => self.latencies.reads.observe_time(now, took),
-            }
+            let Latencies { reads, updates } = &mut self.latencies;
+            let latencies = if matches!(work, Work::Done(_)) { updates } else { reads };
+            latencies.observe_time(now, took);
             let bytes = match work {
                 Work::Read(request) => {
                     connection.reads_ahead = connection.reads_ahead.saturating_sub(1);

@@ -12,6 +12,7 @@
 mod answers;
 mod commands;
 mod json;
+mod scene;
 
 use quorate_http::{Answer, Method, Request, Source};
 use quorate_service::{Denied, Figures, ZooKeeper};
@@ -19,9 +20,9 @@ use quorate_tokio::zoo_cfg::ZooCfg;
 use quorate_tokio::{Server, Tokio};
 use tokio::time::timeout;
 
-use self::answers::{NOT_SERVING, PATIENCE, Scene};
 use self::commands::{Command, Shown};
 use self::json::Json;
+use self::scene::{NOT_SERVING, PATIENCE, Scene};
 use crate::process;
 
 /// The commands of one server, and its figures.

@@ -26,14 +26,11 @@ use quorate_core::txn::{RequestId, Txn};
 use quorate_core::zxid::Zxid;
 
 use crate::host::proposal::{ProposeError, Proposed, ReadError, UnknownOutcome};
+use crate::host::service::LookClosure;
 use crate::permits::Permit;
 
 /// The closure of a read: is given the application, or why the read is refused.
 pub(crate) type ReadClosure<A> = Box<dyn FnOnce(Result<&A, ReadError>) + Send>;
-
-/// The closure of an operator: is given the time of the service, the service, and the application.
-pub(crate) type LookClosure<A> =
-    Box<dyn FnOnce(Instant, &mut <A as Application>::Clients, &mut A) + Send>;
 
 /// What a caller at this server asks for.
 pub(crate) enum Ask<A: Application> {

@@ -44,11 +44,11 @@ use crate::disk::{
     self as stream, DiskHandle, DiskReadError, Intake, Pieces, Reception, Stop, Wanted,
 };
 use crate::error::ServerError;
-use crate::host::callers::{LookClosure, ReadClosure, Requests};
+use crate::host::callers::{ReadClosure, Requests};
 use crate::host::proposal::ReadError;
 use crate::host::reads::{Reader, Reads};
 use crate::host::replica::words::Words;
-use crate::host::service::{Clock, Service};
+use crate::host::service::{Clock, LookClosure, Service};
 use crate::host::worker::{
     Done, Job, Order, Purpose, Returned, Worker, WorkerReport, start_thread,
 };
@@ -317,18 +317,6 @@ impl<A: Application> Replica<A> {
             return read(Err(ReadError::Behind));
         }
         self.orders.push_back(Order::Read(read));
-    }
-
-    /// An operator wants to look at the service and the application: between two orders, as soon as they are at home.
-    pub(crate) fn look(&mut self, look: LookClosure<A>) {
-        self.looks.push(look);
-    }
-
-    fn let_look(&mut self) {
-        let Some(worker) = &mut self.worker else { return };
-        for look in self.looks.drain(..) {
-            worker.service.look(look, &mut worker.application);
-        }
     }
 
     /// This server serves; everything that it inherited is among what was delivered so far.

@@ -12,11 +12,14 @@ use quorate_application::clients::{AtHand, ClientId, Clients, Event, Input, Outp
 use quorate_core::time::Instant;
 use quorate_core::txn::Txn;
 
-use crate::host::callers::LookClosure;
 use crate::runtime::Runtime;
 
 /// The clock of the server, as the core counts time.
 pub(crate) type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
+
+/// The closure of an operator: is given the time of the service, the service, and the application.
+pub(crate) type LookClosure<A> =
+    Box<dyn FnOnce(Instant, &mut <A as Application>::Clients, &mut A) + Send>;
 
 /// The clock of a runtime, counted from an origin.
 pub(crate) fn clock<R: Runtime>(runtime: R, origin: time::Instant) -> Clock {

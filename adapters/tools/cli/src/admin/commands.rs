@@ -1,6 +1,7 @@
 //! The table of commands: names, who may see what they tell, and when they are answered.
 
-use crate::admin::answers::{self, Outcome, Scene, Wants};
+use crate::admin::answers::{self, Outcome};
+use crate::admin::scene::{Scene, Wants};
 
 /// One command.
 pub(super) struct Command {
