@@ -349,8 +349,9 @@ fn promtool(page: &str) {
     let mut tool = match tool {
         Ok(tool) => tool,
         Err(error) => {
-            assert!(std::env::var_os("QUORATE_REQUIRE_PEERS").is_none(), "promtool: {error}");
-            return;
+            let required = std::env::var("QUORATE_REQUIRE_PEERS").is_ok_and(|value| value == "1");
+            assert!(!required, "promtool: {error}");
+            return eprintln!("skipped: promtool: {error}");
         }
     };
     tool.stdin.take().unwrap().write_all(page.as_bytes()).unwrap();
