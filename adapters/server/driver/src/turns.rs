@@ -33,12 +33,18 @@ struct Waiting {
     _wake: Sender<Infallible>,
 }
 
-/// What an event holds until the service has heard of it.
+/// What an event holds until the service has heard of it: mostly nothing, so that events stay small.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
-    /// Of those that are long.
-    pub(crate) _permit: Option<Permit>,
-    pub(crate) _turn: Option<Turn>,
+    _all: Option<Box<(Option<Permit>, Option<Turn>)>>,
+}
+
+impl Held {
+    /// A permit for what is long, and the turn of a long frame.
+    pub(crate) fn new(permit: Option<Permit>, turn: Option<Turn>) -> Self {
+        let holds = permit.is_some() || turn.is_some();
+        Self { _all: holds.then(|| Box::new((permit, turn))) }
+    }
 }
 
 /// The right to hold so many bytes. Dropping it lets the next ones in.

@@ -152,7 +152,7 @@ impl Stand {
             id * 10 + 1,
             others.collect::<String>()
         );
-        let membership = Membership::parse(text.into_bytes()).unwrap();
+        let membership = Box::new(Membership::parse(text.into_bytes()).unwrap());
         let leads = part == Part::Leader;
         self.tell(Event::Serving { epoch: Epoch(1), leads, membership });
     }
@@ -160,7 +160,7 @@ impl Stand {
     /// It serves as the only server that there is.
     pub(crate) fn serve_alone(&mut self) {
         let text = format!("server.{}=127.0.0.1:10:11:participant\nversion=0", self.id.0);
-        let membership = Membership::parse(text.into_bytes()).unwrap();
+        let membership = Box::new(Membership::parse(text.into_bytes()).unwrap());
         self.tell(Event::Serving { epoch: Epoch(1), leads: true, membership });
     }
 

@@ -11,6 +11,7 @@
 //!
 //! A server without a service has [`NoClients`] and pays nothing.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -87,7 +88,7 @@ pub enum Event {
         /// Whether it leads.
         leads: bool,
         /// The membership in force.
-        membership: Membership,
+        membership: Box<Membership>,
     },
     /// It serves no longer.
     Retired,

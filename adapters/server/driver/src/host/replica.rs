@@ -223,7 +223,7 @@ impl<A: Application> Replica<A> {
         let staged = self.staged.take_if(|(staged, _)| *staged == label);
         assert!(staged.is_some(), "no state of {label} is staged");
         self.planned = label;
-        self.orders.extend(staged.map(|(label, state)| Order::Adopt(label, state)));
+        self.orders.extend(staged.map(|(label, state)| Order::Adopt(label, Box::new(state))));
     }
 
     pub(crate) fn take_snapshot(&mut self, label: Zxid) {
@@ -321,6 +321,7 @@ impl<A: Application> Replica<A> {
 
     /// This server serves; everything that it inherited is among what was delivered so far.
     pub(crate) fn serving(&mut self, epoch: Epoch, leads: bool, membership: Membership) {
+        let membership = Box::new(membership);
         self.orders.push_back(Order::Serving { epoch, leads, membership });
     }
 

@@ -25,7 +25,8 @@ use crate::inbox::Inbox;
 use crate::threads::APPLICATION_STACK;
 use crate::turns::Held;
 
-/// One step of what the application is to do.
+/// One step of what the application is to do. It moves a few times, so what is large and rare in it is boxed: an order
+/// of more than 128 bytes is moved by a call.
 pub(super) enum Order<A: Application> {
     Apply(Txn),
     /// Applies what the log has.
@@ -33,7 +34,7 @@ pub(super) enum Order<A: Application> {
         after: Zxid,
         through: Zxid,
     },
-    Adopt(Zxid, A::Staged),
+    Adopt(Zxid, Box<A::Staged>),
     Prepare {
         epoch: Epoch,
         zxid: Zxid,
@@ -52,7 +53,7 @@ pub(super) enum Order<A: Application> {
     Serving {
         epoch: Epoch,
         leads: bool,
-        membership: Membership,
+        membership: Box<Membership>,
     },
     /// The service is told. What the event holds is given back when it has been.
     Client(clients::Event, Held),
@@ -147,7 +148,7 @@ impl<A: Application> Worker<A> {
                 done.push(Done::Replayed { reached, through, outcome });
             }
             Order::Adopt(label, state) => {
-                self.application.adopt(state);
+                self.application.adopt(*state);
                 self.applied = label;
             }
             Order::Prepare { epoch, zxid, origin, request } => {

@@ -261,7 +261,7 @@ impl<R: Runtime, F: Framing> Reader<'_, R, F> {
             return drop(shared.arrivals.send(ClientNews::Word(client, word)).await);
         }
         let permit = if bytes > LONG_EVENT_BYTES { Some(shared.long.take().await) } else { None };
-        let held = Held { _permit: permit, _turn: self.turn.take() };
+        let held = Held::new(permit, self.turn.take());
         let event = ClientNews::Event(Event::Received { client, frames }, client, held);
         if shared.events.send(event).await.is_err() {
             // The server ends, and this connection with it.

@@ -213,7 +213,7 @@ impl World {
         #[allow(clippy::wildcard_enum_match_arm, reason = "the others are nothing for a service")]
         let told = match output.clone() {
             Output::Serving { epoch, leads, membership } => {
-                Told::Serving { epoch, leads, membership }
+                Told::Serving { epoch, leads, membership: Box::new(membership) }
             }
             Output::Retired => Told::Retired,
             Output::Pinged => Told::Pinged,

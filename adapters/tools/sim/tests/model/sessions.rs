@@ -228,7 +228,7 @@ impl World {
         let sessions = self.servers[leader].zookeeper.tree().sessions();
         self.heard = sessions.map(|(id, _)| (id, self.now)).collect();
         for at in [leader, 1 - leader] {
-            let membership = Membership::parse(MEMBERS.as_bytes()).expect("a membership");
+            let membership = Box::new(Membership::parse(MEMBERS.as_bytes()).expect("a membership"));
             let (epoch, leads) = (self.epoch, at == leader);
             self.tell(at, Event::Serving { epoch, leads, membership });
         }
