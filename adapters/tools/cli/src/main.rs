@@ -46,6 +46,7 @@ mod runtime;
 mod serve;
 mod sim;
 mod superuser;
+mod threads;
 mod utc;
 
 use std::future::Future;

@@ -29,6 +29,7 @@ use crate::event::{ChangeLine, Line};
 use crate::failure::Failure;
 use crate::four_letter;
 use crate::operator::OperatorSocket;
+use crate::threads::thread;
 
 /// Run one server in the foreground, as a zoo.cfg says.
 ///
@@ -258,12 +259,3 @@ fn write_changes(mut changes: Changes, begun: Instant) -> Result<(), Failure> {
 
 /// How long a connection for HTTP may be without a request, unless the file says so.
 const IDLE: Duration = Duration::from_secs(30);
-
-/// Starts a detached thread.
-pub(crate) fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
-    // Detached: it ends with the process.
-    match std::thread::Builder::new().name(name.to_owned()).spawn(work) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(Failure::failed(format!("cannot start a thread: {error}"))),
-    }
-}

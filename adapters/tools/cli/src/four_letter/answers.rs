@@ -8,6 +8,7 @@ use quorate_tokio::Server;
 use quorate_tokio::zoo_cfg::ZooCfg;
 
 use super::text::{configuration, sizes};
+use crate::process;
 
 /// Tells what the service does not know: the server that it asks.
 #[derive(Debug)]
@@ -40,6 +41,8 @@ impl Beneath for Responder {
     }
 
     fn figures(&self) -> Figures {
-        self.server.get().map(Server::figures).unwrap_or_default()
+        let mut figures = self.server.get().map(Server::figures).unwrap_or_default();
+        process::descriptors(&mut figures);
+        figures
     }
 }
