@@ -92,12 +92,12 @@ pub(crate) fn elections_at(own: &Member, all: bool) -> Vec<HostPort> {
 }
 
 /// The loop's end of the callers' inbox. Dropping it tells the callers that the server has ended.
-pub(crate) struct Asks<A> {
+pub(crate) struct Asks<A: Application> {
     pub(crate) inbox: Arc<Inbox<Ask<A>>>,
     pub(crate) taken: Vec<Ask<A>>,
 }
 
-impl<A> Drop for Asks<A> {
+impl<A: Application> Drop for Asks<A> {
     fn drop(&mut self) {
         for ask in self.inbox.close() {
             if let Ask::Propose { answer, .. } = ask {

@@ -45,6 +45,7 @@ mod host;
 mod inbox;
 mod lock;
 mod log_limit;
+mod measures;
 mod net;
 mod permits;
 mod replace_file;
@@ -64,12 +65,14 @@ pub use host::proposal::{
     Proposal, ProposeError, Proposed, ReadError, ReconfigureError, Setback, TransferError,
     UnknownOutcome,
 };
+pub use net::reach::Dialled;
 pub use quorate_application::{
     Application, Facts, NoApplication, Nothing, Prepared, Rejected, Replicated, Restore,
     RestoreError, Saved, Snapshot, SnapshotError, StateMachine, clients,
 };
 pub use quorate_core as core;
 pub use quorate_leadership::{FencingToken, LeadershipError, Lost};
+pub use quorate_metrics as metrics;
 pub use runtime::{
     Leadership, OnRuntime, Runtime, lengthen_queue, limit_queue, reset_on_close, tune,
     tune_for_client,

@@ -31,6 +31,7 @@ pub(crate) mod oracle;
 pub(crate) mod outbound;
 mod port_health;
 mod progress;
+pub(crate) mod reach;
 mod reader;
 pub(crate) mod resolve;
 mod writer;

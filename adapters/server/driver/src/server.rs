@@ -1,6 +1,7 @@
 //! A server: the handle that programs embed, its start, and its life from the first step to the last socket.
 
 mod clients;
+mod figures;
 mod handle;
 mod leading;
 mod open;

@@ -33,6 +33,7 @@
 //! | `quorate.maxPeerCnxns` | 512 | how many connections one address may have to the election and quorum ports |
 //! | `quorate.maxWatchesPerConnection` | 1000000 | how many paths one connection of a client may watch |
 //! | `quorate.maxWatches` | 10000000 | how many all of them may together, each for itself |
+//! | `quorate.probe.address` | none | `host:port` where probes are answered over HTTP, and nothing else |
 //! | `quorate.java.oldest` | not known | the oldest version of ZooKeeper among servers and clients, or `none`: from 3.9.0 on events carry zxids, from 3.7.2, 3.8.2 and 3.9.0 on a create2 within a multi is one |
 //! | `quorate.unsyncedLimitInKb` | 65536 | how much a learner holds that its disk does not have, before it gives up its leader |
 //! | `quorate.self` | none | the server's own line while the membership has none for it: before it joins, after it was removed |
@@ -46,6 +47,8 @@
 //! |---|---|---|---|
 //! | `4lw.commands.whitelist` | `srvr` | `conf,mntr,ruok,srvr,stat` | they cost nothing and change nothing |
 //! | `clientPortListenBacklog` | 50 | as many as the system allows | many clients come at once when a server is back |
+//! | `admin.enableServer` | `true` | `false` | nothing listens that was not asked for |
+//! | `admin.serverAddress`, `metricsProvider.httpHost` | `0.0.0.0` | `127.0.0.1` | strangers read nothing unless they are to |
 //!
 //! In the Java code: `QuorumPeerConfig`.
 
@@ -55,6 +58,7 @@ mod entries;
 mod findings;
 mod flags;
 mod foreign;
+mod http;
 mod members;
 mod parse;
 
@@ -72,6 +76,7 @@ use quorate_core::membership::{Member, Membership};
 pub use crate::zoo_cfg::clients::{ClientSettings, JavaVersion};
 pub use crate::zoo_cfg::findings::{Caution, ConfigError, Place, Setting, Warning};
 pub use crate::zoo_cfg::flags::JvmFlags;
+pub use crate::zoo_cfg::http::{AdminSettings, HttpSettings};
 
 /// What the configuration files of one server say.
 ///
@@ -178,6 +183,8 @@ pub struct ZooCfg {
     pub oracle_path: Option<PathBuf>,
     /// The service for clients.
     pub clients: ClientSettings,
+    /// Where HTTP is spoken.
+    pub http: HttpSettings,
     /// Which four-letter words are answered (`4lw.commands.whitelist`); `*` for all. By default the
     /// five that cost nothing and change nothing, where ZooKeeper has `srvr` alone. See
     /// [`ZooCfg::answers`].

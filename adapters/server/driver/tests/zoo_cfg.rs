@@ -6,10 +6,11 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use quorate_core::address::HostPort;
 use quorate_core::id::ServerId;
 use quorate_core::membership::Role;
 use quorate_driver::ServerConfig;
-use quorate_driver::zoo_cfg::{Caution, ConfigError, JvmFlags, Survey, ZooCfg};
+use quorate_driver::zoo_cfg::{Caution, ConfigError, HttpSettings, JvmFlags, Survey, ZooCfg};
 
 const BASE: &str = "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/data\nclientPort=2181\n";
 const THREE: &str = "server.1=zk1:2888:3888\nserver.2=zk2:2888:3888\nserver.3=zk3:2888:3888\n";
@@ -439,6 +440,53 @@ fn how_long_service_is_waited_for() {
     assert_eq!(patience("quorate.patience=0"), Duration::ZERO);
 }
 
+/// ZooKeeper up to 3.9 opens 0.0.0.0:8080 unless it is told not to.
+#[test]
+fn http_is_spoken_where_the_file_says_so_and_on_loopback() {
+    let http = |lines: &str| {
+        parse(&format!("{BASE}{THREE}{lines}"), &[("/data/myid", "2")]).map(|cfg| cfg.http)
+    };
+    assert_eq!(http("").unwrap(), HttpSettings::default());
+    assert_eq!(http("admin.serverPort=8081").unwrap(), HttpSettings::default());
+    let at = |host: &str, port| HostPort { host: host.to_owned(), port };
+
+    let admin = http("admin.enableServer=true").unwrap().admin.unwrap();
+    let second = Duration::from_secs(1);
+    assert_eq!((admin.address, admin.idle), (at("127.0.0.1", 8080), 30 * second));
+    assert_eq!(admin.command_url, "/commands");
+    let admin = "zookeeper.admin.enableServer=true\nadmin.serverAddress=[::]\nadmin.serverPort=9\n\
+                 admin.idleTimeout=1000\nadmin.commandURL=/zk/";
+    let admin = http(admin).unwrap().admin.unwrap();
+    assert_eq!((admin.address, admin.idle), (at("::", 9), second));
+    assert_eq!(admin.command_url, "/zk");
+
+    let of =
+        |class: &str| format!("metricsProvider.className=org.apache.zookeeper.metrics.{class}");
+    let prometheus = of("prometheus.PrometheusMetricsProvider");
+    assert_eq!(http(&prometheus).unwrap().metrics, Some(at("127.0.0.1", 7000)));
+    let elsewhere =
+        format!("{prometheus}\nmetricsProvider.httpHost=0.0.0.0\nmetricsProvider.httpPort=1");
+    assert_eq!(http(&elsewhere).unwrap().metrics, Some(at("0.0.0.0", 1)));
+    assert_eq!(http(&of("impl.DefaultMetricsProvider")).unwrap().metrics, None);
+    assert_eq!(http("quorate.probe.address=[fd00::1]:5").unwrap().probes, Some(at("fd00::1", 5)));
+
+    for wrong in [
+        &of("Mine")[..],
+        "admin.enableServer=yes",
+        "admin.serverPort=70000",
+        "admin.commandURL=commands",
+        "admin.serverAddress=a b",
+        "admin.forceHttps=true",
+        "metricsProvider.httpsPort=7001",
+        "metricsProvider.ssl.keyStore.location=/k",
+        "quorate.probe.address=7000",
+        "quorate.probe.address=fd00::1:5",
+        "quorate.probe.address=:5",
+    ] {
+        assert!(http(wrong).is_err(), "{wrong}");
+    }
+}
+
 #[test]
 fn keys_without_effect() {
     for (line, expected) in [
@@ -451,8 +499,12 @@ fn keys_without_effect() {
             "a key of ZooKeeper that has no effect here: the service for clients has no such part",
         ),
         (
-            "metricsProvider.httpPort=7000",
-            "a key of ZooKeeper that has no effect here: there is no metrics provider; mntr has the figures",
+            "metricsProvider.exportJvmInfo=true",
+            "a key of ZooKeeper that has no effect here: there is no JVM, and no queue of metrics",
+        ),
+        (
+            "admin.snapshot.enabled=true",
+            "a key of ZooKeeper that has no effect here: snapshots are not taken or restored over HTTP",
         ),
         (
             "zookeeper.forceSync=yes",

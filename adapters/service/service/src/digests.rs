@@ -38,6 +38,11 @@ impl Digests {
         self.differed
     }
 
+    /// What is kept, oldest first.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = (Zxid, u64)> {
+        self.kept.iter().copied()
+    }
+
     /// The answer to `hash`: a line for each, `<zxid in hexadecimal>: <digest>`.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();

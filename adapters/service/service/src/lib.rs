@@ -23,7 +23,8 @@
 //! | `reads`, `applied` | answers from the tree; events and replies of what is applied |
 //! | `stopping`, `shares` | clients leave a server that is about to stop |
 //! | `halting` | when a server must not go on |
-//! | `words`, `telling`, `portion` | four-letter words, and long answers to them |
+//! | `figures` | what is counted and measured |
+//! | `words`, `telling`, `portion`, `views` | four-letter words, and long answers to them; what else an operator may look at |
 //!
 //! What it does not do yet: SASL and TLS, quotas that are enforced, local sessions, read-only mode.
 #![no_std]
@@ -37,6 +38,7 @@ mod between;
 mod connection;
 mod containers;
 mod digests;
+mod figures;
 mod halting;
 mod handshake;
 mod identities;
@@ -48,6 +50,7 @@ mod pauses;
 mod portion;
 mod proofs;
 mod reads;
+mod replies;
 mod requests;
 mod rewatches;
 mod screen;
@@ -59,15 +62,22 @@ mod stopping;
 mod telling;
 mod tracker;
 mod unwritten;
+mod version;
+mod views;
 mod watches;
 pub mod wire;
 mod words;
 mod zookeeper;
 
+pub use quorate_metrics as metrics;
+pub use quorate_metrics::Figures;
+
 pub use application::{RestoreTree, TreeSnapshot};
 pub use options::{Beneath, DigestAlgorithm, Options, Words};
 pub use service::Service;
 pub use step::ClientFraming;
+pub use version::long as version;
+pub use views::{ConnectionView, Denied, SessionView};
 pub use zookeeper::ZooKeeper;
 
 /// The examples of the package's README compile.

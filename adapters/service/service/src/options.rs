@@ -6,6 +6,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
+use quorate_metrics::Figures;
+
 /// The settings of a service. The defaults are ZooKeeper's.
 #[derive(Clone)]
 pub struct Options {
@@ -99,8 +101,8 @@ pub trait Beneath: fmt::Debug + Send + Sync {
     /// The answer to `conf`.
     fn configuration(&self) -> String;
 
-    /// The lines of `mntr` that are not the service's.
-    fn figures(&self) -> String;
+    /// The figures that are not the service's.
+    fn figures(&self) -> Figures;
 
     /// The answer to `dirs`: how much is on disk.
     fn directories(&self) -> String {

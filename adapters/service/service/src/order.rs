@@ -5,6 +5,7 @@ use quorate_application::clients::{ClientId, Close, Output, SyncId};
 use quorate_core::time::Instant;
 
 use crate::connection::{Connection, Entry, READS_AHEAD_MAX, Work};
+use crate::replies::Latencies;
 use crate::service::{Service, Step, Submitted};
 use crate::wire::{ReplyHeader, op, put_text, reply};
 
@@ -115,7 +116,11 @@ impl Service {
             connection.figures.last_zxid = zxid.0;
             connection.figures.latencies.add(step.at.since(came));
             connection.figures.last_response_ms = step.at.since(Instant::ORIGIN).as_millis();
-            self.counters.answered(step.at.since(came));
+            let (now, took) = (step.at.since(Instant::ORIGIN), step.at.since(came));
+            self.counters.answered(took);
+            let Latencies { reads, updates } = &mut self.latencies;
+            let latencies = if matches!(work, Work::Done(_)) { updates } else { reads };
+            latencies.observe_time(now, took);
             let bytes = match work {
                 Work::Read(request) => {
                     connection.reads_ahead = connection.reads_ahead.saturating_sub(1);
@@ -147,6 +152,7 @@ impl Service {
         path: Option<&str>,
         bytes: usize,
     ) {
+        self.counters.replies.sent(bytes);
         if bytes <= self.frame_bytes_max {
             return;
         }

@@ -18,6 +18,7 @@ use crate::log_limit::LogLimit;
 use crate::options::Options;
 use crate::pauses::Pauses;
 use crate::proofs::Proofs;
+use crate::replies::{Latencies, Replies};
 use crate::sessions::Sessions;
 use crate::shares::Shares;
 use crate::tracker::Tracker;
@@ -51,6 +52,7 @@ pub struct Service {
     pub(crate) epoch: Epoch,
     pub(crate) counters: Counters,
     pub(crate) proofs: Proofs,
+    pub(crate) latencies: Latencies,
     pub(crate) digests: Digests,
     /// Of those that have seen more than this server has.
     pub(crate) said_ahead: LogLimit,
@@ -109,6 +111,7 @@ pub(crate) struct Submitted {
 pub(crate) struct Counters {
     pub(crate) received: u64,
     pub(crate) sent: u64,
+    pub(crate) replies: Replies,
     pub(crate) requests: u64,
     pub(crate) latency_sum_ms: u64,
     pub(crate) latency_min_ms: Option<u64>,
@@ -158,6 +161,7 @@ impl Service {
             epoch: Epoch::ZERO,
             counters: Counters::default(),
             proofs: Proofs::default(),
+            latencies: Latencies::default(),
             digests: Digests::default(),
             said_ahead: LogLimit::default(),
             said_cut_off: LogLimit::default(),

@@ -67,7 +67,7 @@ impl Service {
         match entry {
             Next::Connections => Some(Next::Connection { behind: None, whole: true }),
             Next::Status => {
-                text.push_str(words::HEAD);
+                text.push_str(&words::head());
                 text.push_str("Clients:\n");
                 Some(Next::Connection { behind: None, whole: false })
             }

@@ -243,6 +243,11 @@ impl Tracker {
         self.due.last().map(|(at, _)| *at)
     }
 
+    /// The sessions by deadline.
+    pub(crate) fn by_deadline(&self) -> impl Iterator<Item = (Instant, i64)> {
+        self.due.iter().copied()
+    }
+
     /// The session whose deadline comes next behind that of another, or the first.
     pub(crate) fn deadline_behind(&self, behind: Option<(Instant, i64)>) -> Option<(Instant, i64)> {
         let from = behind.map_or(Unbounded, Excluded);

@@ -269,6 +269,11 @@ impl Watches {
         self.counts
     }
 
+    /// The paths of the data table and who watches them.
+    pub(crate) fn by_path(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = ClientId>)> {
+        self.data.iter().map(|(path, clients)| (&**path, clients.keys().copied()))
+    }
+
     /// The next path of the data table.
     pub(crate) fn path_behind(&self, behind: Option<&str>) -> Option<&Arc<str>> {
         let from = behind.map_or(Unbounded, Excluded);

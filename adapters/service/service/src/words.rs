@@ -13,7 +13,7 @@
 //! A figure that is not known here is left out rather than made up.
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write as _;
 
@@ -24,21 +24,10 @@ use quorate_core::zxid::Zxid;
 
 use crate::connection::Connection;
 use crate::portion::Next;
-use crate::proofs::Scheme;
-use crate::service::{Counters, Role, Service, Step};
+use crate::service::{Role, Service, Step};
+use crate::version;
 use crate::wire::op;
 use crate::zookeeper::ZooKeeper;
-
-/// The compatible version, which clients and monitoring read, and ours behind it. Clients look for a date behind it; a build
-/// that can be repeated has none.
-macro_rules! version {
-    () => {
-        concat!("3.8.0-quorate-", env!("CARGO_PKG_VERSION"), ", built on 1970-01-01 00:00 UTC")
-    };
-}
-
-/// The first line of `srvr` and `stat`.
-pub(crate) const HEAD: &str = concat!("Zookeeper version: ", version!(), "\n");
 
 impl Service {
     /// A word instead of a client's first frame: answered, and the connection is closed.
@@ -62,11 +51,8 @@ impl Service {
         match word {
             "ruok" => return "imok".into(),
             "isro" => return if self.serves() { "rw" } else { "null" }.into(),
-            "envi" => return ENVIRONMENT.into(),
-            "mntr" => {
-                let more = beneath.map(|beneath| beneath.figures()).unwrap_or_default();
-                return self.figures(step) + &more;
-            }
+            "envi" => return environment(),
+            "mntr" => return self.figures(step.at, step.state).words(),
             _ if !self.serves() => {
                 return "This ZooKeeper instance is not currently serving requests\n".into();
             }
@@ -77,7 +63,7 @@ impl Service {
             "dirs" => beneath.map(|beneath| beneath.directories()).unwrap_or_default(),
             "hash" => self.digests.text(),
             "srvr" => {
-                let mut text = String::from(HEAD);
+                let mut text = head();
                 self.status(step, &mut text);
                 text
             }
@@ -88,12 +74,11 @@ impl Service {
             // What ZooTrace would trace. There is no such thing here, and none can be turned on.
             "gtmk" | "stmk" => "0".into(),
             "crst" => {
-                self.clients.values_mut().for_each(|connection| connection.figures.reset());
+                self.reset_connections();
                 "Connection stats reset.\n".into()
             }
             "srst" => {
-                self.counters = Counters::default();
-                self.proofs.reset();
+                self.reset_figures();
                 "Server stats reset.\n".into()
             }
             _ => String::new(),
@@ -118,7 +103,7 @@ impl Service {
         AtHand { now, retired }
     }
 
-    const fn mode(&self) -> &'static str {
+    pub(crate) const fn mode(&self) -> &'static str {
         match &self.role {
             Role::Idle => "looking",
             Role::Learner { observes: true } => "observer",
@@ -128,14 +113,14 @@ impl Service {
         }
     }
 
-    /// `srvr` behind its [`HEAD`].
+    /// `srvr` behind its [`head`].
     pub(crate) fn status(&self, step: &Step<'_>, text: &mut String) {
         let tree = step.state.tree();
         let counters = &self.counters;
         let (min, max) = (counters.latency_min_ms.unwrap_or(0), counters.latency_max_ms);
         let _ = write!(
             text,
-            "Latency min/avg/max: {min}/{}/{max}\nReceived: {}\nSent: {}\nConnections: {}\nOutstanding: {}\n\
+            "Latency min/avg/max: {min}/{:?}/{max}\nReceived: {}\nSent: {}\nConnections: {}\nOutstanding: {}\n\
              Zxid: 0x{:x}\nMode: {}\nNode count: {}\n",
             counters.average(),
             counters.received,
@@ -147,72 +132,6 @@ impl Service {
             // The root has two names, and ZooKeeper counts both.
             tree.len() + 1,
         );
-    }
-
-    /// `mntr`, as far as the service knows.
-    fn figures(&self, step: &Step<'_>) -> String {
-        let (tree, counters) = (step.state.tree(), &self.counters);
-        let mut text = String::new();
-        let mut line = |name: &str, value: &str| {
-            let _ = writeln!(text, "zk_{name}\t{value}");
-        };
-        line("version", version!());
-        line("server_state", self.mode());
-        line("avg_latency", &counters.average());
-        line("max_latency", &counters.latency_max_ms.to_string());
-        line("min_latency", &counters.latency_min_ms.unwrap_or(0).to_string());
-        line("packets_received", &counters.received.to_string());
-        line("packets_sent", &counters.sent.to_string());
-        line("num_alive_connections", &self.clients.len().to_string());
-        line("outstanding_requests", &self.submitted.len().to_string());
-        line("znode_count", &(tree.len() + 1).to_string());
-        line("watch_count", &self.watches.len().to_string());
-        let of_kinds = self.watches.counts();
-        for (kind, count) in [
-            ("data", of_kinds.data),
-            ("child", of_kinds.children),
-            ("persistent", of_kinds.persistent),
-            ("recursive", of_kinds.recursive),
-        ] {
-            line(&format!("watch_count_{kind}"), &count.to_string());
-        }
-        line("ephemerals_count", &tree.ephemeral_count().to_string());
-        line("global_sessions", &tree.session_count().to_string());
-        line("auth_failed_count", &self.proofs.count().to_string());
-        for (name, scheme) in
-            [("digest", Scheme::Digest), ("x509", Scheme::X509), ("other", Scheme::Other)]
-        {
-            line(&format!("auth_failed_{name}"), &self.proofs.of(scheme).to_string());
-        }
-        line("digest_mismatches_count", &self.digests.differed().to_string());
-        line("clients_ahead", &counters.ahead.to_string());
-        line("sessions_moved", &counters.moved.to_string());
-        line("watch_events_sent", &counters.events.to_string());
-        line("watch_events_kept_back", &counters.events_kept_back.to_string());
-        line("clients_cut_off", &counters.cut_off.to_string());
-        line("long_replies", &counters.long_replies.to_string());
-        line("watches_refused", &counters.watches_refused.to_string());
-        text
-    }
-}
-
-impl Counters {
-    /// A request is answered, so long after it came.
-    pub(crate) fn answered(&mut self, after: core::time::Duration) {
-        let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-        self.requests += 1;
-        self.latency_sum_ms = self.latency_sum_ms.saturating_add(millis);
-        self.latency_min_ms = Some(self.latency_min_ms.map_or(millis, |min| min.min(millis)));
-        self.latency_max_ms = self.latency_max_ms.max(millis);
-    }
-
-    /// The average latency in milliseconds, at least one decimal and at most four.
-    fn average(&self) -> String {
-        let scaled = (self.latency_sum_ms * 10_000).checked_div(self.requests).unwrap_or(0);
-        let (whole, rest) = (scaled / 10_000, scaled % 10_000);
-        let rest = format!("{rest:04}");
-        let rest = rest.trim_end_matches('0');
-        format!("{whole}.{}", if rest.is_empty() { "0" } else { rest })
     }
 }
 
@@ -249,7 +168,7 @@ pub(crate) fn line_of(connection: &Connection, whole: bool, text: &mut String) {
 }
 
 /// ZooKeeper's names of operations, of four letters mostly.
-const fn op_name(op: i32) -> &'static str {
+pub(crate) const fn op_name(op: i32) -> &'static str {
     match op {
         op::CREATE | op::CREATE2 | op::CREATE_CONTAINER | op::CREATE_TTL => "CREA",
         op::CREATE_SESSION => "SESS",
@@ -279,4 +198,11 @@ const fn op_name(op: i32) -> &'static str {
     }
 }
 
-const ENVIRONMENT: &str = concat!("Environment:\nzookeeper.version=", version!(), "\n");
+/// The first line of `srvr` and `stat`.
+pub(crate) fn head() -> String {
+    format!("Zookeeper version: {}\n", version::long())
+}
+
+fn environment() -> String {
+    format!("Environment:\nzookeeper.version={}\n", version::long())
+}

@@ -138,6 +138,7 @@ impl Tree {
         self.digest = self.digest.wrapping_sub(before).wrapping_add(added);
         self.digest = self.digest.wrapping_add(parent.digest(parent_path));
         self.len += 1;
+        self.size += path.len() + bytes;
         self.index(path, Owner::from_stored(stat.owner));
         self.quota_created(parent_path, name, path, bytes);
         Ok(client_stat)
@@ -157,6 +158,7 @@ impl Tree {
         let mut left = vec![(path.to_owned(), gone)];
         while let Some((path, node)) = left.pop() {
             self.digest = self.digest.wrapping_sub(node.digest(&path));
+            self.size -= path.len() + node.data_len();
             self.acls.release(node.acl);
             self.unindex(&path, Owner::from_stored(node.stat.owner));
             for (name, child) in node.children.iter() {

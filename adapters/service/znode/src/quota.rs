@@ -107,8 +107,9 @@ impl Tree {
     fn quota_write(&mut self, of: &str, change: impl FnOnce(Option<&[u8]>) -> Stats) {
         let path = format!("{QUOTA}{of}/{STATS}");
         let Some(node) = Node::find_mut(&mut self.root, &path) else { return };
-        let stats = change(node.data.as_deref());
+        let (stats, before) = (change(node.data.as_deref()), node.data_len());
         node.set_data(&path, Some(Bytes::from(stats.to_text())));
+        self.size = self.size - before + node.data_len();
     }
 }
 

@@ -37,6 +37,8 @@ pub struct Tree {
     pub(crate) digest: u64,
     /// How many nodes there are.
     pub(crate) len: usize,
+    /// How many bytes their paths and data have.
+    pub(crate) size: usize,
     pub(crate) ephemerals: BTreeMap<i64, BTreeSet<Arc<str>>>,
     /// How many nodes these are.
     pub(crate) ephemeral_count: usize,
@@ -66,6 +68,7 @@ impl Tree {
     pub(crate) fn with_root(root: Node) -> Self {
         Self {
             digest: root.digest(""),
+            size: root.data_len(),
             root: root.into(),
             acls: AclTable::default(),
             sessions: Map::default(),
@@ -85,11 +88,13 @@ impl Tree {
         let Some((parent, name)) = path::split(path) else { return false };
         let Some(parent) = Node::find_mut(&mut self.root, parent) else { return false };
         let (digest, owner) = (node.digest(path), Owner::from_stored(node.stat.owner));
+        let size = path.len() + node.data_len();
         if let Some(before) = parent.children.insert(name.into(), node.into()) {
             parent.children.insert(name.into(), before);
             return false;
         }
         self.digest = self.digest.wrapping_add(digest);
+        self.size += size;
         self.len += 1;
         self.index(path, owner);
         true
@@ -145,6 +150,11 @@ impl Tree {
     /// How many nodes there are, the root among them.
     pub const fn len(&self) -> usize {
         self.len
+    }
+
+    /// How many bytes the paths and the data of all nodes have (`DataTree.approximateDataSize`).
+    pub const fn data_size(&self) -> usize {
+        self.size
     }
 
     /// Never: there is always the root.
@@ -236,8 +246,9 @@ impl Tree {
         change: impl FnOnce(&mut AclTable, &mut Node) -> T,
     ) -> Result<T, ErrorCode> {
         let node = Node::find_mut(&mut self.root, path).ok_or(ErrorCode::NO_NODE)?;
-        let before = node.digest(path);
+        let (before, bytes) = (node.digest(path), node.data_len());
         let changed = change(&mut self.acls, node);
+        self.size = self.size - bytes + node.data_len();
         self.digest = self.digest.wrapping_sub(before).wrapping_add(node.digest(path));
         Ok(changed)
     }

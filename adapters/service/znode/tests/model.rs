@@ -279,6 +279,7 @@ fn check(tree: &Tree) {
     assert_eq!(tree.digest(), digest(tree));
     let mut owned: BTreeMap<i64, Vec<String>> = BTreeMap::new();
     let (mut containers, mut ttls, mut count, mut keys) = (vec![], vec![], 0, vec![]);
+    let mut size = 0;
     tree.snapshot()
         .walk(|path, node| {
             count += 1;
@@ -292,12 +293,13 @@ fn check(tree: &Tree) {
                 }
             }
             let found = tree.get(path).unwrap();
+            size += path.len() + found.data().map_or(0, |data| data.len());
             assert_eq!(found.stat(), node.stat());
             assert_eq!(tree.children(path).unwrap().count(), found.stat().num_children as usize);
             Ok::<_, ()>(())
         })
         .unwrap();
-    assert_eq!(tree.len(), count);
+    assert_eq!((tree.len(), tree.data_size()), (count, size));
     let sorted = |mut paths: Vec<String>| {
         paths.sort();
         paths

@@ -11,3 +11,4 @@ mod answers;
 mod text;
 
 pub(crate) use self::answers::Responder;
+pub(crate) use self::text::{directories, size};

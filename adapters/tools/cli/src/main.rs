@@ -27,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod admin;
 mod bench;
 mod client;
 mod cpu;
@@ -43,12 +44,14 @@ mod operator;
 mod paint;
 mod play;
 mod probe;
+mod process;
 mod reconfig;
 mod runtime;
 mod serve;
 mod sim;
 mod superuser;
 mod supervisor;
+mod threads;
 mod timeline;
 mod utc;
 

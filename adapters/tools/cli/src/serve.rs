@@ -6,27 +6,31 @@
 //! another leader at once; a second one ends it without.
 //!
 //! It is a ZooKeeper server: it holds the data tree, as the Java servers of its ensemble do, and serves clients at the
-//! client port, four-letter words among what it answers, see [`four_letter`].
+//! client port, four-letter words among what it answers, see [`four_letter`]; and HTTP where the file says so, see
+//! [`crate::admin`].
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
+use quorate_http::{Limits, Pages, Port};
 use quorate_service::{DigestAlgorithm, Options, Words, ZooKeeper};
 use quorate_tokio::core::address::HostPort;
-use quorate_tokio::zoo_cfg::{JavaVersion, JvmFlags, ZooCfg};
-use quorate_tokio::{Changes, Server, ServerConfig, StartError, start_with};
+use quorate_tokio::zoo_cfg::{HttpSettings, JavaVersion, JvmFlags, ZooCfg};
+use quorate_tokio::{Changes, Server, ServerConfig, StartError, Tokio, start_with};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
+use crate::admin::Admin;
 use crate::event::{ChangeLine, Line};
 use crate::failure::Failure;
 use crate::four_letter;
 use crate::operator::OperatorSocket;
 use crate::supervisor;
+use crate::threads::thread;
 
 /// Run one server in the foreground, as a zoo.cfg says.
 ///
@@ -77,6 +81,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         config.client_addresses = resolve(address).await?;
     }
     let responder = Arc::new(four_letter::Responder::new(cfg.clone()));
+    let pages = open_pages(&cfg).await?;
     let zookeeper = ZooKeeper::with(options(&cfg, Arc::clone(&responder)));
     let server = supervisor::starting(start_with(config, zookeeper)).await.map_err(|error| {
         if matches!(
@@ -98,11 +103,39 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         }
     }
     responder.on_started(server.clone());
+    if let Some(pages) = pages {
+        pages.started(&Tokio, server.clone());
+    }
     for address in server.client_addrs() {
         tracing::info!(%address, "serving ZooKeeper clients");
     }
     supervisor::started(&server);
     until_told(server, arguments.until_stdin_ends).await
+}
+
+/// Opens the ports for HTTP that the file asks for: a port that is not to be had is an error. They answer at once.
+async fn open_pages(cfg: &ZooCfg) -> Result<Option<Pages<Tokio, ZooKeeper, Admin>>, Failure> {
+    let HttpSettings { admin, metrics, probes } = &cfg.http;
+    if admin.is_none() && metrics.is_none() && probes.is_none() {
+        return Ok(None);
+    }
+    let pages = Pages::with(Admin::new(cfg.clone()), cfg.sync_time());
+    let whole =
+        Limits { idle: admin.as_ref().map_or(IDLE, |admin| admin.idle), ..Limits::default() };
+    let admin = admin.as_ref().map(|admin| (&admin.address, "admin server", pages.clone(), whole));
+    let metrics =
+        metrics.as_ref().map(|at| (at, "metrics", pages.only_metrics(), Limits::default()));
+    let probes = probes.as_ref().map(|at| (at, "probes", pages.only_probes(), Limits::default()));
+    for (address, what, pages, limits) in [admin, metrics, probes].into_iter().flatten() {
+        let failed =
+            |error| Failure::failed(format!("cannot listen at {address} ({what}): {error}"));
+        for at in resolve(address).await? {
+            let port = Port::open(Tokio, at).await.map_err(failed)?;
+            tracing::info!(address = %port.local_addr(), "{what} over HTTP");
+            drop(tokio::spawn(port.serve(Arc::new(pages.clone()), limits)));
+        }
+    }
+    Ok(Some(pages))
 }
 
 /// The settings of the service.
@@ -153,9 +186,7 @@ async fn resolve(address: &HostPort) -> Result<Vec<SocketAddr>, Failure> {
     }
     match tokio::net::lookup_host((address.host.as_str(), address.port)).await {
         Ok(found) => Ok(found.collect()),
-        Err(error) => {
-            Err(Failure::failed(format!("cannot listen at {address} (client port): {error}")))
-        }
+        Err(error) => Err(Failure::failed(format!("cannot listen at {address}: {error}"))),
     }
 }
 
@@ -229,11 +260,5 @@ fn write_changes(mut changes: Changes, begun: Instant) -> Result<(), Failure> {
     thread("quorate-changes", write)
 }
 
-/// Starts a detached thread.
-pub(crate) fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
-    // Detached: it ends with the process.
-    match std::thread::Builder::new().name(name.to_owned()).spawn(work) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(Failure::failed(format!("cannot start a thread: {error}"))),
-    }
-}
+/// How long a connection for HTTP may be without a request, unless the file says so.
+const IDLE: Duration = Duration::from_secs(30);

@@ -1,6 +1,7 @@
 //! The tests of this directory in one program: linked once, and what waits in one waits beside the others.
 #![allow(clippy::unwrap_used, reason = "tests; their helpers are not marked as such")]
 
+mod admin;
 mod alone;
 mod bench;
 mod client;

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use quorate_floors::{Place, sources, survey};
 
 use crate::plans::{
-    application, cli, core, driver, etcd, leadership, recipes, service, sim, storage, timeline,
-    znode, zookeeper,
+    application, cli, core, driver, etcd, http, leadership, metrics, recipes, service, sim,
+    storage, timeline, znode, zookeeper,
 };
 
 /// The plans of all crates, by folder; a crate of one file needs none.
@@ -22,6 +22,8 @@ const PLANS: &[(&str, &[(&str, Place)])] = &[
     ("adapters/server/driver", driver::PLAN),
     ("adapters/recipes/etcd", etcd::PLAN),
     ("adapters/leadership", leadership::PLAN),
+    ("adapters/server/http", http::PLAN),
+    ("adapters/server/metrics", metrics::PLAN),
     ("adapters/server/storage", storage::PLAN),
     ("adapters/server/application", application::PLAN),
     ("adapters/service/service", service::PLAN),

@@ -27,6 +27,7 @@ use crate::disk::queue::{Ending, Job, Shared};
 use crate::disk::thread::{Retain, Storage};
 use crate::error::ServerError;
 use crate::lock::locked;
+use crate::measures::Measures;
 
 /// The loop's end of the storage thread. Dropping it ends the thread after what was handed over.
 #[derive(Debug)]
@@ -53,6 +54,7 @@ impl Disk {
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
             progress: Mutex::default(),
+            measures: Arc::default(),
             dirs: log.dirs().clone(),
             txn_bytes_max: log.txn_bytes_max(),
         });
@@ -103,6 +105,11 @@ impl Drop for Disk {
 }
 
 impl DiskHandle {
+    /// Where is noted how long the disk took.
+    pub(crate) fn measures(&self) -> &Arc<Measures> {
+        &self.shared.measures
+    }
+
     /// Where a zxid stands in the log, and what it costs to read on from there. What cannot be read is
     /// below the floor.
     ///

@@ -19,12 +19,14 @@ use quorate_storage::snapshot::{SnapshotFile, StagedSnapshot};
 
 use crate::error::ServerError;
 use crate::lock::locked;
+use crate::measures::Measures;
 
 /// What goes to and fro.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) queue: Mutex<Queue>,
     pub(super) progress: Mutex<Progress>,
+    pub(super) measures: Arc<Measures>,
     pub(super) dirs: Dirs,
     pub(super) txn_bytes_max: usize,
 }

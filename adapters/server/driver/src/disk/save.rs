@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use bytes::BytesMut;
 use quorate_application::Snapshot;
@@ -12,6 +13,7 @@ use quorate_storage::snapshot::{Digest, Parts, SnapshotWriter, StagedSnapshot};
 
 use crate::disk::error::SnapshotFault;
 use crate::disk::handle::DiskHandle;
+use crate::measures::Took;
 use crate::task_group::KeepAlive;
 use crate::threads::{APPLICATION_STACK, give_way};
 
@@ -37,14 +39,23 @@ pub(crate) fn save(
     let thread = std::thread::Builder::new().name("quorate-save".to_owned());
     thread.stack_size(APPLICATION_STACK).spawn(move || {
         give_way();
+        let begun = Instant::now();
         let written = catch_unwind(AssertUnwindSafe(|| write_file(label, snapshot, &disk, &stop)));
         match written.unwrap_or_else(|_| Err(SnapshotFault::Panicked)) {
             Ok(staged) => {
+                let measures = Arc::clone(disk.measures());
                 disk.publish(staged, move |published| {
+                    match &published {
+                        Ok(()) => measures.took(Took::Snapshot, begun.elapsed()),
+                        Err(_) => measures.failed_snapshot(),
+                    }
                     done(published.map_err(SnapshotFault::from));
                 });
             }
-            Err(error) => done(Err(error)),
+            Err(error) => {
+                disk.measures().failed_snapshot();
+                done(Err(error));
+            }
         }
         drop(keep_alive);
     })?;

@@ -44,6 +44,7 @@ use crate::config::MembershipFiles;
 use crate::disk::queue::{Done, Ending, Job, Shared};
 use crate::error::ServerError;
 use crate::lock::locked;
+use crate::measures::Took;
 use crate::threads::THREAD_STACK;
 
 /// How much is kept of a history.
@@ -132,10 +133,12 @@ impl Storage {
             if idle && closed {
                 return Ok(());
             }
+            shared.measures.disk_works(true);
             for job in jobs.drain(..) {
                 self.perform(job, shared)?;
             }
             self.flush(shared)?;
+            shared.measures.disk_works(false);
             let chores = self.chore().map_err(failure)?;
             if idle && !chores {
                 self.rest()?;
@@ -209,7 +212,10 @@ impl Storage {
         shared.tell(|progress| progress.durable = Some(last));
         self.synced = Instant::now();
         let took = self.synced.duration_since(start);
+        shared.measures.took(Took::Fsync, took);
+        shared.measures.disk_works(true);
         if took > self.slow {
+            shared.measures.slow_sync();
             tracing::warn!(?took, "the disk was slow to make transactions durable");
         }
         if synced.rolled {

@@ -103,6 +103,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                     batch.push(Event::Read(self.replica.queue_read(read)));
                 }
                 Ask::ReadLocal(read) => self.replica.read_local(read),
+                Ask::Look(look) => self.replica.look(look),
                 Ask::Pulse(answer) => {
                     let _ = answer.try_send(());
                 }

@@ -2,6 +2,7 @@
 //!
 //! Which of them, and when, is their service's decision. The loop goes on meanwhile: what is under way is answered.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_lite::future::or;
@@ -15,6 +16,7 @@ use crate::runtime::Runtime;
 impl<R: Runtime, A: Application> Driver<R, A> {
     /// Does all that is to be done before the links close. Returns early if it is to end at once.
     pub(crate) async fn leave(&mut self) -> Result<Quit, ServerError> {
+        self.shared.counters.ending.store(true, Ordering::Relaxed);
         let quit = self.give_way().await?;
         if quit == Quit::AtOnce || !A::Clients::SERVES || self.client_shed.is_zero() {
             return Ok(quit);

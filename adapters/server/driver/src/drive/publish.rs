@@ -28,6 +28,9 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 "{change}"
             );
         }
+        if reports.iter().any(|report| matches!(report.change, Change::Configuration(_))) {
+            self.published.publish_membership(&self.peer.config().membership);
+        }
         self.published.publish(status, reports, now);
         let Some(since) = self.published.looking_since() else {
             self.warn_at = None;

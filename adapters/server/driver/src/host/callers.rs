@@ -17,27 +17,31 @@ use std::thread;
 use async_channel::Sender;
 use bytes::Bytes;
 use futures_channel::oneshot;
-use quorate_application::Rejected;
+use quorate_application::{Application, Rejected};
 use quorate_core::id::ServerId;
 use quorate_core::message::Request;
 use quorate_core::reasons::{self, Refusal, TransferRefused};
+use quorate_core::time::Instant;
 use quorate_core::txn::{RequestId, Txn};
 use quorate_core::zxid::Zxid;
 
 use crate::host::proposal::{ProposeError, Proposed, ReadError, UnknownOutcome};
+use crate::host::service::LookClosure;
 use crate::permits::Permit;
 
 /// The closure of a read: is given the application, or why the read is refused.
 pub(crate) type ReadClosure<A> = Box<dyn FnOnce(Result<&A, ReadError>) + Send>;
 
 /// What a caller at this server asks for.
-pub(crate) enum Ask<A> {
+pub(crate) enum Ask<A: Application> {
     /// A transaction.
     Propose { request: Request, answer: Answer, permit: Permit },
     /// A linearisable read.
     Read(ReadClosure<A>),
     /// A stale read.
     ReadLocal(ReadClosure<A>),
+    /// A look at the service and the application, in no order with anything.
+    Look(LookClosure<A>),
     /// A sign that the loop turns.
     Pulse(Sender<()>),
     /// A leadership transfer, to the server named or to the best follower.
@@ -64,7 +68,22 @@ pub(crate) fn read_closure<A, T: Send + 'static>(
     (Box::new(read), receiver)
 }
 
-/// Waits for what a [`read_closure`] returns.
+/// Makes a [`LookClosure`] of a closure, as [`read_closure`] does.
+pub(crate) fn look_closure<A: Application, T: Send + 'static>(
+    permit: Permit,
+    closure: impl FnOnce(Instant, &mut A::Clients, &mut A) -> T + Send + 'static,
+) -> (LookClosure<A>, oneshot::Receiver<Result<thread::Result<T>, ReadError>>) {
+    let (sender, receiver) = oneshot::channel();
+    let look = move |at, clients: &mut A::Clients, application: &mut A| {
+        let seen = catch_unwind(AssertUnwindSafe(|| closure(at, clients, application)));
+        drop(permit);
+        // The caller may have stopped waiting.
+        drop(sender.send(Ok(seen)));
+    };
+    (Box::new(look), receiver)
+}
+
+/// Waits for what a [`read_closure`] or [`look_closure`] returns.
 pub(crate) async fn read_result<T>(
     receiver: oneshot::Receiver<Result<thread::Result<T>, ReadError>>,
 ) -> Result<T, ReadError> {

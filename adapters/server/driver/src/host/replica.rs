@@ -46,7 +46,7 @@ use crate::host::proposal::ReadError;
 use crate::host::reads::{Reader, Reads};
 use crate::host::replica::snapshots::Receiving;
 use crate::host::replica::words::Words;
-use crate::host::service::{Clock, Service};
+use crate::host::service::{Clock, LookClosure, Service};
 use crate::host::worker::{
     Done, Job, Order, Purpose, Returned, Worker, WorkerReport, start_thread,
 };
@@ -94,6 +94,8 @@ pub(crate) struct Replica<A: Application> {
     deadline: Option<CoreInstant>,
     /// A tick is among the orders.
     ticks: bool,
+    /// Operators who wait for the service to be at home.
+    looks: Vec<LookClosure<A>>,
     /// Words that wait for the service, and what they are answered with if it is away for long.
     words: Words,
     /// Why the service does not go on.
@@ -174,6 +176,7 @@ impl<A: Application> Replica<A> {
             heard: 0,
             deadline,
             ticks: false,
+            looks: Vec::new(),
             words: Words::default(),
             halted: None,
             unreadable: None,
@@ -256,6 +259,7 @@ impl<A: Application> Replica<A> {
     pub(crate) fn run(&mut self, then: &mut ReplicaOutput) -> Result<(), ServerError> {
         self.take_reports(then);
         self.answer_words(then);
+        self.let_look();
         let begun = Instant::now();
         let mut now = begun;
         while let (Some(worker), Some(order)) = (&mut self.worker, self.orders.front()) {

@@ -17,6 +17,10 @@ use crate::runtime::Runtime;
 /// The clock of the server, as the core counts time.
 pub(crate) type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
 
+/// The closure of an operator: is given the time of the service, the service, and the application.
+pub(crate) type LookClosure<A> =
+    Box<dyn FnOnce(Instant, &mut <A as Application>::Clients, &mut A) + Send>;
+
 /// The clock of a runtime, counted from an origin.
 pub(crate) fn clock<R: Runtime>(runtime: R, origin: time::Instant) -> Clock {
     Arc::new(move || Instant::from_origin(runtime.now().saturating_duration_since(origin)))
@@ -58,6 +62,12 @@ impl<A: Application> Service<A> {
     /// When it is to step, if nothing happens before.
     pub(super) fn deadline(&self) -> Option<Instant> {
         if A::Clients::SERVES { self.clients.deadline() } else { None }
+    }
+
+    /// Lets an operator look.
+    pub(super) fn look(&mut self, look: LookClosure<A>, application: &mut A) {
+        let now = self.tell_time();
+        look(now, &mut self.clients, application);
     }
 
     /// What words are answered with while it is away.

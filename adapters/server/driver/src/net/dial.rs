@@ -65,7 +65,10 @@ impl<R: Runtime> Dialler<R> {
         self.tasks.spawn(async move {
             let connected = async {
                 for address in &addresses {
-                    match call.connect(address, introduction.as_ref()).await {
+                    let connected = call.connect(address, introduction.as_ref()).await;
+                    let (to, now) = ((plane, peer), call.runtime.now());
+                    shared.reach.note(to, address, now, connected.as_ref().err());
+                    match connected {
                         Ok(connected) => return Some(connected),
                         Err(error) => {
                             tracing::debug!(

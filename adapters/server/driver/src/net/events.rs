@@ -14,6 +14,7 @@ use crate::net::budget::{UNFINISHED_MAX, Unfinished};
 use crate::net::codec::ElectionCodec;
 use crate::net::outbound::Outbound;
 use crate::net::port_health::PortHealth;
+use crate::net::reach::Reach;
 use crate::permits::{Permit, Permits};
 use crate::status::Counters;
 
@@ -40,6 +41,8 @@ pub(crate) struct Shared {
     pub(crate) counters: Counters,
     pub(crate) warnings: LogLimit,
     pub(crate) ports: PortHealth,
+    /// Who could be dialled.
+    pub(crate) reach: Reach,
     pub(super) permits: Permits,
     pub(super) unfinished: Unfinished,
     pub(super) next_link: AtomicU64,
@@ -65,6 +68,7 @@ impl Shared {
             counters,
             warnings,
             ports: PortHealth::default(),
+            reach: Reach::default(),
             permits: Permits::new(LONG_MESSAGES_MAX),
             unfinished: Unfinished::new(UNFINISHED_MAX),
             next_link: AtomicU64::new(1),

@@ -10,6 +10,7 @@ use std::time::Duration;
 use async_channel::{Receiver, Sender, bounded};
 use quorate_application::Application;
 use quorate_core::id::ServerId;
+use quorate_core::membership::Membership;
 use quorate_leadership::LeadershipGate;
 
 use crate::drive::Quit;
@@ -19,6 +20,7 @@ use crate::inbox::Inbox;
 use crate::lock::locked;
 use crate::net::client_listeners::ClientAddrs;
 use crate::net::events::Shared;
+use crate::net::reach::Dialled;
 use crate::permits::Permits;
 use crate::runtime::Runtime;
 use crate::status::{Changes, Leader, Leaders, Published, Status};
@@ -97,6 +99,16 @@ impl<R: Runtime, A: Application> Server<R, A> {
         self.handle.published.changes()
     }
 
+    /// The membership in force at this server.
+    pub fn membership(&self) -> Arc<Membership> {
+        self.handle.published.membership()
+    }
+
+    /// The last dial to each peer that came to an end, for elections and for its quorum port.
+    pub fn dials(&self) -> Vec<Dialled> {
+        self.handle.shared.reach.all()
+    }
+
     /// Ends it in order: a leader transfers its leadership first, if a follower can take it; then clients leave, a share at a
     /// time ([`ServerConfig::client_shed`](crate::ServerConfig::client_shed)); then it closes its links, so that the others need not find out, and waits until its ports are free and its data
     /// directory is unlocked.
@@ -141,7 +153,7 @@ impl<R: Runtime, A: Application> fmt::Debug for Server<R, A> {
 }
 
 /// What the clones of a server share. Dropping it closes `quit`, which shuts the server down.
-pub(super) struct Handle<R, A> {
+pub(super) struct Handle<R, A: Application> {
     pub(super) runtime: R,
     pub(super) shared: Arc<Shared>,
     pub(super) client_addrs: ClientAddrs,
@@ -153,6 +165,8 @@ pub(super) struct Handle<R, A> {
     pub(super) gate: Arc<LeadershipGate>,
     /// Bounds what is under way.
     pub(super) permits: Permits,
+    /// Bounds how many look at once.
+    pub(super) looks: Permits,
     /// How long requests and reads wait for service.
     pub(super) patience: Duration,
     /// The session that requests come in, another one after each start.

@@ -10,9 +10,10 @@ use futures_channel::oneshot;
 use quorate_application::Application;
 use quorate_core::message::Request;
 use quorate_core::reconfiguration::Reconfiguration;
+use quorate_core::time::Instant;
 use quorate_core::txn::RequestId;
 
-use crate::host::callers::{Ask, read_closure, read_result};
+use crate::host::callers::{Ask, look_closure, read_closure, read_result};
 use crate::host::proposal::{
     Proposal, ProposeError, Proposed, ReadError, ReconfigureError, UnknownOutcome,
 };
@@ -159,6 +160,30 @@ impl<R: Runtime, A: Application> Server<R, A> {
     ) -> Result<T, ReadError> {
         let (read, receiver) = read_closure(self.handle.permits.take().await, closure);
         if self.handle.asks.put(Ask::ReadLocal(read)).is_err() {
+            return Err(ReadError::Ended);
+        }
+        read_result(receiver).await
+    }
+
+    /// Shows an operator the service of this server's clients, and the application: as soon as neither is at work, ahead of
+    /// all that waits. The closure runs once and holds both up while it runs, so it is to be short; it is given the time
+    /// of the service's inputs. At most 64 look at a time; others wait.
+    ///
+    /// It waits as long as an application takes that is slow; who has less time gives up the future.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::Ended`].
+    ///
+    /// # Panics
+    ///
+    /// If the closure does.
+    pub async fn look<T: Send + 'static>(
+        &self,
+        closure: impl FnOnce(Instant, &mut A::Clients, &mut A) -> T + Send + 'static,
+    ) -> Result<T, ReadError> {
+        let (look, receiver) = look_closure(self.handle.looks.take().await, closure);
+        if self.handle.asks.put(Ask::Look(look)).is_err() {
             return Err(ReadError::Ended);
         }
         read_result(receiver).await

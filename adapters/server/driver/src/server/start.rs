@@ -195,6 +195,7 @@ fn assemble<R: Runtime, A: Application>(
         asks: Arc::clone(&driver.asks.inbox),
         gate: Arc::clone(&driver.gate),
         permits: Permits::new(config.core.history.requests),
+        looks: Permits::new(LOOKS_MAX),
         patience: config.patience,
         client,
         requests: AtomicI32::new(1),
@@ -236,9 +237,17 @@ fn driver<R: Runtime, A: Application>(
     );
     let peer = Peer::new(config.core.clone(), durable)?;
     check_alone(config, peer.config())?;
-    let published = Arc::new(Published::new(peer.status(), config.changes_kept, origin));
     let disk = Disk::start(log, kept, retain(config), config.fsync_warning, links.keep_alive())
         .map_err(StartError::Thread)?;
+    let measures = Arc::clone(disk.handle().measures());
+    let published = Published::new(
+        peer.status(),
+        &peer.config().membership,
+        config.changes_kept,
+        origin,
+        measures,
+    );
+    let published = Arc::new(published);
     let host = Host {
         id: config.core.id,
         tick: config.core.timing.tick,
@@ -336,5 +345,7 @@ fn session(id: ServerId) -> i64 {
 
 /// How many events may wait for the loop; beyond, readers wait.
 const EVENTS_MAX: usize = 256;
+/// How many operators may look at once.
+const LOOKS_MAX: usize = 64;
 /// Room to be told to quit gracefully and then, all the same, at once.
 const QUITS_MAX: usize = 8;

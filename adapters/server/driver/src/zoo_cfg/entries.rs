@@ -298,6 +298,40 @@ impl<'a> Entries<'a> {
         words.filter(|word| !word.is_empty()).collect()
     }
 
+    /// A host, loopback unless it is said, and a port; port 0 is one that the system picks.
+    pub(super) fn address(
+        &mut self,
+        host: &'static str,
+        port: &'static str,
+        default: u16,
+    ) -> Result<HostPort, ConfigError> {
+        let port = self.number(port, 0, u16::MAX.into())?;
+        let port = port.and_then(|port| u16::try_from(port).ok()).unwrap_or(default);
+        let Some(entry) = self.take(host) else {
+            return Ok(HostPort { host: "127.0.0.1".to_owned(), port });
+        };
+        let host = entry.value.trim_start_matches('[').trim_end_matches(']').to_owned();
+        if host.is_empty() || host.contains(char::is_whitespace) {
+            return Err(entry.value_error("a host".to_owned()));
+        }
+        Ok(HostPort { host, port })
+    }
+
+    /// `host:port`, an IPv6 host in brackets.
+    pub(super) fn host_port(&mut self, key: &'static str) -> Result<Option<HostPort>, ConfigError> {
+        let Some(entry) = self.take(key) else { return Ok(None) };
+        let parts = entry.value.rsplit_once(':').and_then(|(host, port)| {
+            let host = match host.strip_prefix('[') {
+                Some(host) => host.strip_suffix(']')?,
+                None => Some(host).filter(|host| !host.contains(':'))?,
+            };
+            let host = Some(host).filter(|host| !host.is_empty() && !host.contains(' '))?;
+            Some(HostPort { host: host.to_owned(), port: port.parse().ok()? })
+        });
+        let wrong = || entry.value_error("host:port".to_owned());
+        parts.map(Some).ok_or_else(wrong)
+    }
+
     /// `clientPort` and `clientPortAddress`; port 0 is one that the system picks.
     pub(super) fn client_address(&mut self) -> Result<Option<HostPort>, ConfigError> {
         let port = self.number("clientPort", 0, u16::MAX.into())?;

@@ -26,7 +26,7 @@ impl When {
 }
 
 /// A key that turns on what we cannot do; its beginning, if it ends in a dot.
-pub(super) const NOT_SUPPORTED: [(&str, When, &str); 14] = [
+pub(super) const NOT_SUPPORTED: [(&str, When, &str); 19] = [
     ("sslQuorum", When::True, "TLS between servers"),
     ("portUnification", When::True, "TLS between servers"),
     ("quorum.auth.enableSasl", When::True, "SASL between servers"),
@@ -40,6 +40,11 @@ pub(super) const NOT_SUPPORTED: [(&str, When, &str); 14] = [
     ("enforceQuota", When::True, "enforcing quotas"),
     ("localSessionsEnabled", When::True, "keeping sessions at one server"),
     ("observerMasterPort", When::Set, "serving observers as a follower"),
+    ("admin.portUnification", When::True, "TLS for the admin server"),
+    ("admin.forceHttps", When::True, "TLS for the admin server"),
+    ("admin.needClientAuth", When::True, "TLS for the admin server"),
+    ("metricsProvider.httpsPort", When::Set, "TLS for metrics"),
+    ("metricsProvider.ssl.", When::Set, "TLS for metrics"),
     // Its owners of TTL nodes mean sessions to everybody else.
     ("emulate353TTLNodes", When::True, "TTL nodes as ZooKeeper 3.5.3 wrote them"),
 ];
@@ -59,19 +64,18 @@ pub(super) fn not_used() -> impl Iterator<Item = &'static str> {
 }
 
 /// Keys of ZooKeeper that have no effect here, by the reason. What ends in `*` is a beginning.
-const NOT_USED: [(&str, &[&str]); 13] = [
+const NOT_USED: [(&str, &[&str]); 12] = [
     (
         "a leader gives up at once for a voter that it needs and that looks for a leader again",
         &["leader.maxTimeToWaitForEpoch"],
     ),
     ("whatever is acknowledged was synced", &["forceSync", "syncEnabled", "observer.syncEnabled"]),
-    ("there is no admin server", &["admin.*"]),
+    ("the admin server and its metrics have no such part", &["admin.*", "metricsProvider.*"]),
     (
         "--log and RUST_LOG say what is logged",
         &["console.threshold", "log.*", "root.logger", "tracelog.*"],
     ),
     ("there is no audit log", &["audit.*"]),
-    ("there is no metrics provider; mntr has the figures", &["metricsProvider.*"]),
     ("the longest packet is that of ZooKeeper's defaults", &["jute.*"]),
     (
         "snapshots are written as they are; compressed ones are read",

@@ -13,6 +13,7 @@ use crate::zoo_cfg::clients::ClientSettings;
 use crate::zoo_cfg::entries::{Entries, MAX};
 use crate::zoo_cfg::findings::{Caution, ConfigError, Place};
 use crate::zoo_cfg::flags::JvmFlags;
+use crate::zoo_cfg::http::HttpSettings;
 use crate::zoo_cfg::members::{MemberLines, without_mark};
 use crate::zoo_cfg::{Survey, ZooCfg};
 
@@ -120,6 +121,7 @@ impl ZooCfg {
             trust_empty_snapshot: entries.boolean("snapshot.trust.empty", false)?,
             oracle_path: entries.path("oraclePath")?,
             clients: ClientSettings::read(entries, tick_time)?,
+            http: HttpSettings::read(entries)?,
             four_letter_words: entries.words("4lw.commands.whitelist", &WORDS),
             finish_when_settled: entries.boolean("quorate.finishWhenSettled", true)?,
             priority: entries

@@ -10,7 +10,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::editor::Prompt;
 use super::session::Current;
 use crate::failure::Failure;
-use crate::serve::thread;
+use crate::threads::thread;
 
 /// Where commands come from.
 #[derive(Debug)]

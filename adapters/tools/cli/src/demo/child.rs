@@ -20,7 +20,7 @@ use super::ledger;
 use crate::event::{ChangeLine, Line};
 use crate::failure::Failure;
 use crate::runtime::{BlockOn, Kind, WithRuntime};
-use crate::serve::thread;
+use crate::threads::thread;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {

@@ -1,14 +1,11 @@
-//! The lines of the answers, as pure functions of status and configuration.
+//! The lines of the answers, as pure functions of the configuration.
 
-use std::fmt::{self, Display, Write as _};
+use std::fmt::{self, Write as _};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quorate_tokio::core::membership::Role;
-use quorate_tokio::core::report::How;
-use quorate_tokio::core::status::{Phase, Status};
-use quorate_tokio::core::vote::ServerState;
 use quorate_tokio::zoo_cfg::ZooCfg;
 
 /// `conf`; `client_port` is where the server listens for clients now. A server alone has no more to say than ZooKeeper's
@@ -56,89 +53,16 @@ pub(super) fn sizes(cfg: &ZooCfg) -> String {
 }
 
 /// That of the snapshots, and that of the logs.
-fn directories(cfg: &ZooCfg) -> [PathBuf; 2] {
+pub(crate) fn directories(cfg: &ZooCfg) -> [PathBuf; 2] {
     let data = cfg.data_dir.join("version-2");
     let log = cfg.data_log_dir.as_ref().map_or_else(|| data.clone(), |dir| dir.join("version-2"));
     [data, log]
 }
 
 /// The sizes of all files in a directory.
-fn size(dir: &Path) -> u64 {
+pub(crate) fn size(dir: &Path) -> u64 {
     let files = fs::read_dir(dir).into_iter().flatten().flatten();
     files.filter_map(|file| file.metadata().ok()).filter(|m| m.is_file()).map(|m| m.len()).sum()
-}
-
-/// ZooKeeper's words for state and phase, and how a learner is being synchronised.
-pub(super) fn peer_state(status: &Status, sync: Option<How>) -> String {
-    let state = match status.state {
-        ServerState::Looking => return "looking".to_owned(),
-        ServerState::Following => "following",
-        ServerState::Leading => "leading",
-        ServerState::Observing => "observing",
-    };
-    match status.phase {
-        Phase::Election => state.to_owned(),
-        phase @ Phase::Synchronization => match sync {
-            Some(how) => format!("{state} - {phase} - {how}").to_lowercase(),
-            None => format!("{state} - {phase}"),
-        },
-        phase @ (Phase::Discovery | Phase::Broadcast) => format!("{state} - {phase}"),
-    }
-}
-
-/// How much of the synchronisation is done, in percent: of a leader's learners, or of this learner.
-pub(super) fn sync_progress(status: &Status) -> usize {
-    if status.state != ServerState::Leading {
-        return if status.serving { 100 } else { 0 };
-    }
-    let synced = status.learners.iter().filter(|learner| learner.synced).count();
-    (100 * synced).checked_div(status.learners.len()).unwrap_or(100)
-}
-
-/// Smallest, largest, sum and number of some times.
-#[derive(Debug, Default)]
-pub(super) struct Spread {
-    min: Duration,
-    max: Duration,
-    sum: Duration,
-    count: u32,
-}
-
-impl Extend<Duration> for Spread {
-    fn extend<T: IntoIterator<Item = Duration>>(&mut self, times: T) {
-        for time in times {
-            self.min = if self.count == 0 { time } else { self.min.min(time) };
-            self.max = self.max.max(time);
-            self.sum += time;
-            self.count += 1;
-        }
-    }
-}
-
-/// The lines of `mntr`.
-#[derive(Debug, Default)]
-pub(super) struct List {
-    pub(super) text: String,
-}
-
-impl List {
-    pub(super) fn add(&mut self, name: &str, value: impl Display) {
-        line(&mut self.text, format_args!("zk_{name}\t{value}"));
-    }
-
-    /// In milliseconds, under ZooKeeper's five names.
-    pub(super) fn spread(&mut self, name: &str, spread: &Spread) {
-        let average = match spread.count {
-            0 => 0.0,
-            count => (spread.sum.as_secs_f64() * 1e7 / f64::from(count)).round() / 1e4,
-        };
-        // As ZooKeeper writes it: at least one decimal, at most four.
-        self.add(&format!("avg_{name}"), format_args!("{average:?}"));
-        self.add(&format!("min_{name}"), spread.min.as_millis());
-        self.add(&format!("max_{name}"), spread.max.as_millis());
-        self.add(&format!("cnt_{name}"), spread.count);
-        self.add(&format!("sum_{name}"), spread.sum.as_millis());
-    }
 }
 
 fn line(text: &mut String, line: fmt::Arguments<'_>) {

@@ -1,4 +1,4 @@
-//! Words of operators, which wait for no order but the one that is being carried out.
+//! Words of operators, and their looks, which wait for no order but the one that is being carried out.
 //!
 //! They are answered by the service as soon as it is at home. If it does not come home for some time, since the application
 //! is slow, they are answered with what the service has left for that, and it hears only that the client has gone.
@@ -11,6 +11,7 @@ use quorate_application::clients::{AtHand, ClientId, Clients, Close, Event, Fram
 use quorate_core::time::Instant;
 
 use crate::host::replica::{Replica, ReplicaOutput};
+use crate::host::service::LookClosure;
 use crate::host::worker::{Order, Worker};
 use crate::turns::Held;
 
@@ -58,6 +59,18 @@ impl<A: Application> Replica<A> {
     pub(crate) fn tell_word(&mut self, client: ClientId, word: [u8; 4]) {
         let since = self.words.now;
         self.words.waiting.push_back(Waiting { client, word, since });
+    }
+
+    /// An operator wants to look at the service and the application: between two orders, as soon as they are at home.
+    pub(crate) fn look(&mut self, look: LookClosure<A>) {
+        self.looks.push(look);
+    }
+
+    pub(super) fn let_look(&mut self) {
+        let Some(worker) = &mut self.worker else { return };
+        for look in self.looks.drain(..) {
+            worker.service.look(look, &mut worker.application);
+        }
     }
 
     /// When one is to be answered without the service.

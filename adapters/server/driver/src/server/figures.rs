@@ -1,0 +1,184 @@
+//! What the server has counted and measured, under ZooKeeper's names.
+//!
+//! ZooKeeper registers a gauge with the role that it belongs to and takes it away with it (`Leader`, `QuorumZooKeeperServer`,
+//! `LeaderZooKeeperServer.registerMetrics`): some are there on a leader only, some while the server serves. So it is here:
+//! dashboards count the leaders by `leader_uptime`.
+
+use quorate_application::Application;
+use quorate_core::report::How;
+use quorate_core::status::{Phase, Status as PeerStatus};
+use quorate_core::vote::ServerState;
+use quorate_metrics::{Detail, Figures};
+
+use crate::measures::{Counted, Took};
+use crate::runtime::Runtime;
+use crate::server::handle::Server;
+use crate::status::{Metrics, Status};
+
+impl<R: Runtime, A: Application> Server<R, A> {
+    /// What this server has counted and measured, for `mntr` and for Prometheus; without what its application and the
+    /// service of its clients know.
+    pub fn figures(&self) -> Figures {
+        let Status { peer, sync, metrics } = self.status();
+        let mut figures = Figures::default();
+        words(&mut figures, &peer, sync);
+        gauges(&mut figures, &peer, &metrics);
+        self.counters(&mut figures, &metrics);
+        for (what, name) in Took::NAMED {
+            // `LeaderElectionTime` is measured by those that vote.
+            figures.summary(name, Detail::Basic, &self.handle.published.measures.spread(what));
+        }
+        page(&mut figures, &peer, &metrics);
+        figures
+    }
+
+    fn counters(&self, figures: &mut Figures, metrics: &Metrics) {
+        let Counted { slow_syncs, failed_snapshots } = self.handle.published.measures.counted();
+        figures.counter("looking_count", metrics.looking_count);
+        figures.counter("diff_count", metrics.diffs_sent);
+        figures.counter("snap_count", metrics.snapshots_sent);
+        figures.counter("snapshot_error_count", failed_snapshots);
+        figures.counter("connection_rejected", metrics.refused_clients);
+        figures.gauge("fsync_threshold_exceed_count", slow_syncs);
+        let own = [
+            ("leader_changes", "Elections that ended with a leader.", metrics.elections),
+            ("dropped_messages", "Messages that could not be read.", metrics.dropped_messages),
+            ("garbled_links", "Links closed for what came.", metrics.garbled_links),
+            (
+                "refused_introductions",
+                "Connections to the election port whose introduction could not be read.",
+                metrics.refused_introductions,
+            ),
+            (
+                "evicted_introductions",
+                "Connections to the election port that stayed silent while others came.",
+                metrics.evicted_introductions,
+            ),
+            ("overflowed_links", "Links whose peer did not read.", metrics.overflowed_links),
+            ("failed_dials", "Dials that reached no address of a peer.", metrics.failed_dials),
+            ("accept_errors", "Refusals of the system to accept.", metrics.accept_errors),
+            (
+                "refused_connections",
+                "Connections of peers beyond the limit of one address.",
+                metrics.refused_connections,
+            ),
+        ];
+        for (name, help, count) in own {
+            figures.own_counter(name, help, count);
+        }
+    }
+}
+
+/// What is no number, and what only words have under a name of ours.
+fn words(figures: &mut Figures, peer: &PeerStatus, sync: Option<How>) {
+    figures.text("peer_state", peer_state(peer, sync));
+    if let Some(how) = sync {
+        figures.text("sync_mode", how.to_string().to_lowercase());
+    }
+    figures.text("epoch", peer.current_epoch);
+    figures.text("zxid", peer.processed);
+    figures.text("round", peer.round);
+    figures.text("sync_progress", sync_progress(peer));
+    if let (ServerState::Observing, Some(leader)) = (peer.state, peer.leader) {
+        figures.text("observer_master_id", leader);
+    }
+}
+
+fn gauges(figures: &mut Figures, peer: &PeerStatus, metrics: &Metrics) {
+    let millis = |time: std::time::Duration| time.as_millis();
+    if let Some(since) = metrics.serving_for {
+        figures.gauge("uptime", millis(since));
+        figures.gauge("quorum_size", peer.voters);
+    }
+    if peer.state == ServerState::Leading {
+        let synced = |follower: bool| {
+            peer.learners.iter().filter(move |at| at.synced && at.follower == follower)
+        };
+        figures.gauge("learners", peer.learners.len());
+        figures.gauge("synced_followers", synced(true).count());
+        let non_voting = synced(true).filter(|at| !at.voter).count();
+        figures.gauge("synced_non_voting_followers", non_voting);
+        figures.gauge("synced_observers", synced(false).count());
+    }
+    if let Some(since) = metrics.leading_for {
+        figures.gauge("leader_uptime", millis(since));
+    }
+    figures.own_gauge("election_links", "Links for elections.", peer.linked.len());
+}
+
+/// What only the page has: states as labels, seconds.
+fn page(figures: &mut Figures, peer: &PeerStatus, metrics: &Metrics) {
+    let version = [("version", env!("CARGO_PKG_VERSION"))];
+    figures.on_page("quorate_build_info", "The version of this server.", &version, true);
+    let states = [
+        ("looking", ServerState::Looking),
+        ("following", ServerState::Following),
+        ("leading", ServerState::Leading),
+        ("observing", ServerState::Observing),
+    ];
+    for (name, state) in states {
+        let is = peer.state == state;
+        figures.on_page("quorate_state", "1 for what this server does.", &[("state", name)], is);
+    }
+    for phase in [Phase::Election, Phase::Discovery, Phase::Synchronization, Phase::Broadcast] {
+        let (name, is) = (phase.to_string(), peer.phase == phase);
+        let help = "1 for how far it is on the way to a serving ensemble.";
+        figures.on_page("quorate_phase", help, &[("phase", &name)], is);
+    }
+    let leader = peer.leader.is_some() && peer.serving;
+    for (name, help, value) in [
+        ("quorate_has_leader", "Whether it serves under a leader, or leads.", i64::from(leader)),
+        ("quorate_epoch", "The epoch whose history it has.", peer.current_epoch.0),
+        (
+            "quorate_accepted_epoch",
+            "The highest epoch that it has promised.",
+            peer.accepted_epoch.0,
+        ),
+        ("quorate_round", "Its election round.", peer.round.0),
+        ("quorate_zxid_epoch", "The epoch of its last zxid.", peer.processed.0 >> 32),
+        ("quorate_zxid_counter", "The counter of its last zxid.", peer.processed.0 & 0xffff_ffff),
+        // As words call them.
+        ("zk_epoch", "The epoch whose history it has.", peer.current_epoch.0),
+        ("zk_zxid", "Its last zxid.", peer.processed.0),
+    ] {
+        figures.on_page(name, help, &[], value);
+    }
+    let progress = sync_progress(peer);
+    figures.on_page("zk_sync_progress", "How much is synchronised, in percent.", &[], progress);
+    for link in &peer.linked {
+        let labels = [("peer", &*link.to_string()), ("plane", "election")];
+        figures.on_page("quorate_link_up", "1 for a link that is there.", &labels, true);
+    }
+    let stalled = metrics.disk_busy > STALLED;
+    figures.on_page("quorate_disk_stalled", "Whether a write has hung for 1 s.", &[], stalled);
+}
+
+/// ZooKeeper's words for state and phase, and how a learner is being synchronised.
+fn peer_state(status: &PeerStatus, sync: Option<How>) -> String {
+    let state = match status.state {
+        ServerState::Looking => return "looking".to_owned(),
+        ServerState::Following => "following",
+        ServerState::Leading => "leading",
+        ServerState::Observing => "observing",
+    };
+    match status.phase {
+        Phase::Election => state.to_owned(),
+        phase @ Phase::Synchronization => match sync {
+            Some(how) => format!("{state} - {phase} - {how}").to_lowercase(),
+            None => format!("{state} - {phase}"),
+        },
+        phase @ (Phase::Discovery | Phase::Broadcast) => format!("{state} - {phase}"),
+    }
+}
+
+/// How much of the synchronisation is done, in percent: of a leader's learners, or of this learner.
+fn sync_progress(status: &PeerStatus) -> usize {
+    if status.state != ServerState::Leading {
+        return if status.serving { 100 } else { 0 };
+    }
+    let synced = status.learners.iter().filter(|learner| learner.synced).count();
+    (100 * synced).checked_div(status.learners.len()).unwrap_or(100)
+}
+
+/// From when on a write hangs.
+const STALLED: std::time::Duration = std::time::Duration::from_secs(1);

@@ -1,0 +1,143 @@
+//! Durations between states, as the loop publishes them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use quorate_core::report::{Change, How, Report};
+use quorate_core::status::{Phase, Status as PeerStatus};
+use quorate_core::vote::ServerState;
+use quorate_core::zxid::Zxid;
+
+use crate::measures::{Measures, Took};
+use crate::status::metrics::{Counters, Metrics};
+
+/// Measures durations between states.
+#[derive(Debug)]
+pub(super) struct Meter {
+    started: Instant,
+    pub(super) looking_since: Option<Instant>,
+    serving_since: Option<Instant>,
+    leading: bool,
+    down_since: Option<Instant>,
+    down_before: Duration,
+    syncing_since: Option<Instant>,
+    metrics: Metrics,
+    measures: Arc<Measures>,
+}
+
+impl Meter {
+    pub(super) fn new(status: &PeerStatus, now: Instant, measures: Arc<Measures>) -> Self {
+        let mut meter = Self {
+            started: now,
+            looking_since: None,
+            serving_since: None,
+            leading: false,
+            down_since: Some(now),
+            down_before: Duration::ZERO,
+            syncing_since: None,
+            metrics: Metrics::default(),
+            measures,
+        };
+        meter.observe(status, now);
+        meter
+    }
+
+    pub(super) fn observe(&mut self, status: &PeerStatus, at: Instant) {
+        let metrics = &mut self.metrics;
+        match (status.state == ServerState::Looking, self.looking_since) {
+            (true, None) => {
+                metrics.looking_count += 1;
+                self.looking_since = Some(at);
+            }
+            (false, Some(since)) => {
+                let took = at.saturating_duration_since(since);
+                metrics.elections += 1;
+                metrics.last_election = Some(took);
+                metrics.election_time += took;
+                if status.voter {
+                    self.measures.took(Took::Election, took);
+                }
+                self.looking_since = None;
+            }
+            (true, Some(_)) | (false, None) => {}
+        }
+        match (status.serving, self.down_since) {
+            (true, Some(since)) => {
+                let took = at.saturating_duration_since(since);
+                metrics.last_unavailable = Some(took);
+                self.down_before += took;
+                self.measures.took(Took::Unavailable, took);
+                if status.state == ServerState::Leading {
+                    self.measures.took(Took::LeaderUnavailable, took);
+                }
+                self.down_since = None;
+                self.serving_since = Some(at);
+            }
+            (false, None) => {
+                self.down_since = Some(at);
+                self.serving_since = None;
+            }
+            (true, None) | (false, Some(_)) => {}
+        }
+        self.leading = status.state == ServerState::Leading;
+        self.observe_sync(status, at);
+    }
+
+    /// From the leader's epoch on until this learner serves.
+    fn observe_sync(&mut self, status: &PeerStatus, at: Instant) {
+        let took = match status.state {
+            ServerState::Following => Took::FollowerSync,
+            ServerState::Observing => Took::ObserverSync,
+            ServerState::Looking | ServerState::Leading => return self.syncing_since = None,
+        };
+        if status.serving {
+            if let Some(since) = self.syncing_since.take() {
+                self.measures.took(took, at.saturating_duration_since(since));
+            }
+        } else if status.phase == Phase::Synchronization {
+            self.syncing_since.get_or_insert(at);
+        }
+    }
+
+    pub(super) fn count_syncs(&mut self, status: &PeerStatus, reports: &[Report]) {
+        for report in reports {
+            let Change::Sync { id, how } = report.change else { continue };
+            if id != status.id {
+                match how {
+                    How::Snap => self.metrics.snapshots_sent += 1,
+                    How::Diff | How::Trunc => self.metrics.diffs_sent += 1,
+                }
+            }
+        }
+    }
+
+    pub(super) fn metrics(&self, counters: &Counters, now: Instant) -> Metrics {
+        let since = |at: Option<Instant>| at.map(|at| now.saturating_duration_since(at));
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Metrics {
+            uptime: now.saturating_duration_since(self.started),
+            looking_for: since(self.looking_since),
+            serving_for: since(self.serving_since),
+            leading_for: since(self.serving_since.filter(|_| self.leading)),
+            unavailable: self.down_before + since(self.down_since).unwrap_or_default(),
+            dropped_messages: read(&counters.dropped_messages),
+            garbled_links: read(&counters.garbled_links),
+            refused_introductions: read(&counters.refused_introductions),
+            evicted_introductions: read(&counters.evicted_introductions),
+            failed_dials: read(&counters.failed_dials),
+            accept_errors: read(&counters.accept_errors),
+            refused_connections: read(&counters.refused_connections),
+            overflowed_links: read(&counters.overflowed_links),
+            clients: counters.clients.load(Ordering::Relaxed),
+            refused_clients: read(&counters.refused_clients),
+            overflowed_clients: read(&counters.overflowed_clients),
+            client_accept_errors: read(&counters.client_accept_errors),
+            applied: Zxid(counters.applied.load(Ordering::Relaxed)),
+            outstanding: counters.outstanding.load(Ordering::Relaxed),
+            disk_busy: self.measures.disk_busy(),
+            ending: counters.ending.load(Ordering::Relaxed),
+            ..self.metrics.clone()
+        }
+    }
+}

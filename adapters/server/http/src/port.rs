@@ -1,0 +1,188 @@
+//! A port: who may connect, what is read, and for how long.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_channel::{Receiver, bounded};
+use bytes::Bytes;
+use futures_lite::future::or;
+use http_body_util::Full;
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{ACCEPT, ALLOW, AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Response, StatusCode};
+use quorate_driver::Runtime;
+
+use crate::exchange::{Answer, Method, Request};
+use crate::pages::Site;
+use crate::stream::HyperStream;
+
+/// An open port.
+#[derive(Debug)]
+pub struct Port<R: Runtime> {
+    runtime: R,
+    listener: R::Listener,
+    at: SocketAddr,
+}
+
+/// What a port bears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How many connections at a time; one more is closed at once.
+    pub connections: usize,
+    /// How long a connection may be without a whole request (`admin.idleTimeout`): it is closed after so long at least, and
+    /// twice as long at most. So is one that does not take its answer.
+    pub idle: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { connections: 64, idle: Duration::from_secs(30) }
+    }
+}
+
+impl<R: Runtime> Port<R> {
+    /// Opens it.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub async fn open(runtime: R, at: SocketAddr) -> io::Result<Self> {
+        let listener = runtime.listen(at).await?;
+        let at = runtime.local_addr(&listener)?;
+        Ok(Self { runtime, listener, at })
+    }
+
+    /// Where it listens.
+    pub const fn local_addr(&self) -> SocketAddr {
+        self.at
+    }
+
+    /// Answers what is asked there, until this future is dropped: then the port and all its connections close.
+    pub async fn serve(self, site: Arc<impl Site>, limits: Limits) {
+        let Self { runtime, listener, at } = self;
+        // Dropped with this future.
+        let (_open, closed) = bounded::<Infallible>(1);
+        let count = Arc::new(());
+        loop {
+            let (stream, remote) = match runtime.accept(&listener).await {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    tracing::debug!(%at, %error, "cannot accept");
+                    runtime.sleep(ACCEPT_RETRY).await;
+                    continue;
+                }
+            };
+            if Arc::strong_count(&count) > limits.connections {
+                continue;
+            }
+            let (site, closed, counted) = (Arc::clone(&site), closed.clone(), Arc::clone(&count));
+            let on = runtime.clone();
+            runtime.spawn(async move {
+                or(until_closed(&closed), converse(on, stream, remote, site, limits.idle)).await;
+                drop(counted);
+            });
+        }
+    }
+}
+
+async fn until_closed(closed: &Receiver<Infallible>) {
+    if let Ok(never) = closed.recv().await {
+        match never {}
+    }
+}
+
+/// One connection, from its first request to its last.
+async fn converse<R: Runtime>(
+    runtime: R,
+    stream: R::Stream,
+    remote: SocketAddr,
+    site: Arc<impl Site>,
+    idle: Duration,
+) {
+    let requests = AtomicU64::new(0);
+    let service = service_fn(|request: hyper::Request<Incoming>| {
+        requests.fetch_add(1, Ordering::Relaxed);
+        let site = Arc::clone(&site);
+        async move { Ok::<_, Infallible>(respond(&*site, &request, remote).await) }
+    });
+    let talk = async {
+        let connection = http1::Builder::new()
+            .max_buf_size(HEAD_BYTES_MAX)
+            .serve_connection(HyperStream(stream), service);
+        if let Err(error) = connection.await {
+            tracing::debug!(%remote, %error, "a connection for HTTP ends");
+        }
+    };
+    let silence = async {
+        loop {
+            let before = requests.load(Ordering::Relaxed);
+            runtime.sleep(idle).await;
+            if requests.load(Ordering::Relaxed) == before {
+                return;
+            }
+        }
+    };
+    or(talk, silence).await;
+}
+
+async fn respond(
+    site: &impl Site,
+    request: &hyper::Request<Incoming>,
+    remote: SocketAddr,
+) -> Response<Full<Bytes>> {
+    let method = match *request.method() {
+        hyper::Method::GET | hyper::Method::HEAD => Some(Method::Get),
+        hyper::Method::POST => Some(Method::Post),
+        _ => None,
+    };
+    let has_body = !request.body().is_end_stream();
+    let answer = match method {
+        None => Answer::text(405, "GET and HEAD are answered\n"),
+        Some(Method::Get) if has_body => Answer::text(400, "a GET has no body\n"),
+        Some(method) => site.answer(understood(method, request, remote)).await,
+    };
+    let mut response = Response::new(Full::new(answer.body));
+    *response.status_mut() =
+        StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
+    if answer.status == 405 {
+        headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+    }
+    if has_body {
+        // It is not read.
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+fn understood(method: Method, request: &hyper::Request<Incoming>, remote: SocketAddr) -> Request {
+    let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let query = request.uri().query().unwrap_or_default();
+    Request {
+        method,
+        path: request.uri().path().to_owned(),
+        query: form_urlencoded::parse(query.as_bytes()).into_owned().collect(),
+        accepts_json: header(ACCEPT).is_some_and(|value| value.contains("application/json")),
+        authorization: header(AUTHORIZATION).map(str::to_owned),
+        remote,
+    }
+}
+
+/// Shuts `serve` up about its bounds where they are awaited.
+#[allow(dead_code, reason = "that it compiles is the test")]
+fn is_send<R: Runtime>(port: Port<R>, site: Arc<impl Site>) -> impl Future<Output = ()> + Send {
+    port.serve(site, Limits::default())
+}
+
+/// The longest head of a request: hyper's least.
+const HEAD_BYTES_MAX: usize = 8 << 10;
+/// How long to wait after the system refused to accept.
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);

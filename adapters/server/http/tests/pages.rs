@@ -1,0 +1,137 @@
+//! What the pages tell, on every runtime.
+
+use std::time::{Duration, Instant};
+
+use quorate_driver::Runtime;
+use quorate_http::Limits;
+
+use crate::client::{Ensemble, get, on, open, parts, send, until};
+
+fn tell(runtime: &impl Runtime) {
+    probes_and_pages(runtime);
+    before_the_start(runtime);
+}
+
+/// A server that reads its disk for minutes is not to be restarted for it.
+fn before_the_start(runtime: &impl Runtime) {
+    let (at, _pages) = open(runtime, Limits::default());
+    assert_eq!(get(at, "/healthy"), (200, "ok\n".to_owned()));
+    assert_eq!(get(at, "/ready"), (503, "not ready: starting\n".to_owned()));
+    assert_eq!(get(at, "/metrics").0, 503);
+}
+
+fn probes_and_pages<R: Runtime>(runtime: &R) {
+    let ensemble = Ensemble::start(runtime);
+    let leader = ensemble.led();
+    for (index, &at) in ensemble.pages.iter().enumerate() {
+        let leads = index == leader;
+        for path in ["/ready", "/readyz", "/healthy", "/healthz", "/live", "/livez"] {
+            assert_eq!(get(at, path), (200, "ok\n".to_owned()), "{path}");
+        }
+        assert_eq!(get(at, "/leader").0, if leads { 200 } else { 503 });
+        assert_eq!(get(at, "/follower").0, if leads { 503 } else { 200 });
+        assert_eq!(get(at, "/observer").0, 503);
+        let verbose = get(at, "/ready?verbose").1;
+        assert_eq!(verbose, "[+]loop\n[+]disk\n[+]serving\n[+]stays\n");
+        metrics(&get(at, "/metrics").1, leads);
+        json(at, index);
+        assert_eq!(get(at, "/quorate/nonsense").0, 404);
+        assert_eq!(get(at, "/").0, 404);
+    }
+    let only = get(ensemble.pages[0], "/metrics?name%5B%5D=quorum_size").1;
+    assert_eq!(only, "# HELP quorum_size quorum_size\n# TYPE quorum_size gauge\nquorum_size 3.0\n");
+    lose_the_leader(runtime, ensemble, leader);
+}
+
+/// Rules and dashboards tell leaders from others by what is there.
+fn metrics(page: &str, leads: bool) {
+    let has = |name: &str| page.lines().any(|line| line.split([' ', '{']).next() == Some(name));
+    let always = [
+        "looking_count",
+        "election_time_count",
+        "unavailable_time_sum",
+        "fsynctime_sum",
+        "quorum_size",
+        "uptime",
+        "quorate_has_leader",
+        "zk_epoch",
+        "quorate_build_info",
+    ];
+    for name in always {
+        assert!(has(name), "{name} in {page}");
+    }
+    for name in ["leader_uptime", "learners", "synced_followers", "synced_non_voting_followers"] {
+        assert_eq!(has(name), leads, "{name} in {page}");
+    }
+    let state = if leads { "leading" } else { "following" };
+    assert!(page.contains(&format!("quorate_state{{state=\"{state}\"}} 1.0\n")), "{page}");
+}
+
+fn json(at: std::net::SocketAddr, index: usize) {
+    let (status, body) = get(at, "/quorate/status");
+    assert_eq!(status, 200);
+    assert!(body.starts_with(&format!("{{\n  \"schema\" : 1,\n  \"id\" : {},\n", index + 1)));
+    assert!(
+        body.contains("\"serving\" : true,\n") && body.contains("server.3=127.0.0.1:"),
+        "{body}"
+    );
+    let (_, changes) = get(at, "/quorate/changes");
+    assert!(
+        changes.contains("\"reason\" : ") && changes.contains("\"number\" : 0,\n"),
+        "{changes}"
+    );
+    let (_, none) = get(at, "/quorate/changes?since=1000000");
+    assert!(none.ends_with("\"changes\" : [ ]\n}"), "{none}");
+    assert_eq!(get(at, "/quorate/changes?since=x").0, 400);
+    until("links", || {
+        let (_, reach) = get(at, "/quorate/reach");
+        assert!(reach.contains("\"linked\" : "), "{reach}");
+        (!reach.contains("\"linked\" : false")).then_some(())
+    });
+    let (_, health) = get(at, "/quorate/health");
+    assert!(health.starts_with("{\n  \"ok\" : true,\n  \"role\" : "), "{health}");
+    let asked = "GET /ready HTTP/1.1\r\nHost: x\r\nAccept: application/json\r\n\
+                 Connection: close\r\n\r\n";
+    let (_, head, body) = parts(&send(at, asked));
+    assert!(head.contains("content-type: application/json") && !head.contains("server:"), "{head}");
+    assert!(body.contains("\"has_leader\" : true"), "{body}");
+}
+
+/// Without a quorum a server is not ready within a second, and healthy all the while.
+fn lose_the_leader<R: Runtime>(runtime: &R, ensemble: Ensemble<R>, leader: usize) {
+    let left = (leader + 1) % 3;
+    for (index, server) in ensemble.servers.iter().enumerate() {
+        if index != left {
+            let server = server.clone();
+            on(runtime, async move { server.kill().await });
+        }
+    }
+    let (at, lost) = (ensemble.pages[left], Instant::now());
+    let said = until("not ready", || Some(get(at, "/ready")).filter(|said| said.0 == 503));
+    assert!(lost.elapsed() < Duration::from_secs(1), "after {:?}", lost.elapsed());
+    assert!(said.1.starts_with("not ready: looking for a leader"), "{said:?}");
+    assert_eq!(get(at, "/healthy"), (200, "ok\n".to_owned()));
+    let page = get(at, "/metrics").1;
+    assert!(page.contains("quorate_has_leader 0.0\n"), "{page}");
+    assert!(!page.contains("\nuptime ") && !page.contains("\nquorum_size "), "{page}");
+    // One that has ended is neither.
+    assert_eq!(get(ensemble.pages[leader], "/healthy").0, 503);
+}
+
+#[test]
+fn pages_are_told_on_tokio() {
+    let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let _context = tokio.enter();
+    // Spawned from threads of the test, which is in its context.
+    tell(&quorate_tokio::Tokio);
+}
+
+#[test]
+fn pages_are_told_on_smol() {
+    tell(&quorate_smol::Smol);
+}
+
+#[test]
+fn pages_are_told_on_async_std() {
+    tell(&quorate_async_std::AsyncStd);
+}

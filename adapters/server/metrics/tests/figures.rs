@@ -1,0 +1,74 @@
+//! What is put in comes out under ZooKeeper's names, as it writes them.
+
+use std::time::Duration;
+
+use quorate_metrics::{Detail, Figures, Summary};
+
+fn some() -> Figures {
+    let (mut elections, at) = (Summary::default(), Duration::from_secs(5));
+    elections.observe(at, 4);
+    elections.observe_time(at, Duration::from_micros(5_900));
+    let mut figures = Figures::default();
+    figures.summary("election_time", Detail::Basic, &elections.spread(at));
+    figures.summary("fsynctime", Detail::Basic, &Summary::default().spread(at));
+    figures.summary("readlatency", Detail::Advanced, &elections.spread(at));
+    figures.counter("looking_count", 2_u64);
+    figures.gauge("quorum_size", 3_usize);
+    figures.gauge("avg_latency", 0.0);
+    figures.text("server_state", "leader");
+    figures.own_counter("clients_ahead", "clients that knew more", 7_u64);
+    figures.on_page("quorate_state", "what it is", &[("state", "leading")], true);
+    figures.on_page("quorate_state", "what it is", &[("state", "lo\"ok\\ing\n")], false);
+    figures
+}
+
+/// `mntr` of ZooKeeper 3.9.5: names, order of kinds, decimals.
+#[test]
+fn words_are_lines_of_zookeepers_mntr() {
+    let expected = "zk_server_state\tleader\nzk_quorum_size\t3\nzk_avg_latency\t0.0\n\
+         zk_looking_count\t2\nzk_clients_ahead\t7\n\
+         zk_avg_election_time\t4.5\nzk_min_election_time\t4\nzk_max_election_time\t5\n\
+         zk_cnt_election_time\t2\nzk_sum_election_time\t9\n\
+         zk_avg_fsynctime\t0.0\nzk_min_fsynctime\t0\nzk_max_fsynctime\t0\nzk_cnt_fsynctime\t0\n\
+         zk_sum_fsynctime\t0\n\
+         zk_avg_readlatency\t4.5\nzk_min_readlatency\t4\nzk_max_readlatency\t5\n\
+         zk_cnt_readlatency\t2\nzk_sum_readlatency\t9\nzk_p50_readlatency\t4\n\
+         zk_p95_readlatency\t5\nzk_p99_readlatency\t5\nzk_p999_readlatency\t5\n";
+    assert_eq!(some().words(), expected);
+}
+
+/// As `PrometheusMetricsProvider` of ZooKeeper 3.9 writes them, but for a comma before the brace.
+#[test]
+fn the_page_is_what_zookeepers_provider_writes() {
+    let expected = "# HELP election_time election_time\n# TYPE election_time summary\n\
+         election_time{quantile=\"0.5\"} 4.0\nelection_time_count 2.0\nelection_time_sum 9.0\n\
+         # HELP fsynctime fsynctime\n# TYPE fsynctime summary\n\
+         fsynctime{quantile=\"0.5\"} NaN\nfsynctime_count 0.0\nfsynctime_sum 0.0\n\
+         # HELP readlatency readlatency\n# TYPE readlatency summary\n\
+         readlatency{quantile=\"0.5\"} 4.0\nreadlatency{quantile=\"0.9\"} 5.0\n\
+         readlatency{quantile=\"0.99\"} 5.0\nreadlatency_count 2.0\nreadlatency_sum 9.0\n\
+         # HELP looking_count looking_count\n# TYPE looking_count counter\nlooking_count 2.0\n\
+         # HELP quorum_size quorum_size\n# TYPE quorum_size gauge\nquorum_size 3.0\n\
+         # HELP avg_latency avg_latency\n# TYPE avg_latency gauge\navg_latency 0.0\n\
+         # HELP quorate_clients_ahead_total clients that knew more\n\
+         # TYPE quorate_clients_ahead_total counter\nquorate_clients_ahead_total 7.0\n\
+         # HELP quorate_state what it is\n# TYPE quorate_state gauge\n\
+         quorate_state{state=\"leading\"} 1.0\nquorate_state{state=\"lo\\\"ok\\\\ing\\n\"} 0.0\n";
+    assert_eq!(some().page(&[]), expected);
+}
+
+#[test]
+fn only_the_families_that_are_asked_for_are_on_the_page() {
+    let page = some().page(&["quorum_size", "nonsense"]);
+    assert_eq!(page, "# HELP quorum_size quorum_size\n# TYPE quorum_size gauge\nquorum_size 3.0\n");
+}
+
+#[test]
+fn a_text_stays_in_its_line_and_a_name_that_is_none_is_not_on_the_page() {
+    let mut figures = Figures::default();
+    figures.text("version", "a\nzk_forged\t1\r\n");
+    figures.gauge("a b", 1_u64);
+    figures.gauge("1_gauge", 1_u64);
+    assert!(figures.words().starts_with("zk_version\ta zk_forged\t1  \n"));
+    assert_eq!(figures.page(&[]), "");
+}
