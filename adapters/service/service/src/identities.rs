@@ -2,11 +2,13 @@
 
 use alloc::format;
 use alloc::string::String;
+use core::net::IpAddr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use quorate_application::clients::{ClientId, Close};
+use quorate_core::time::Instant;
 use quorate_core::zxid::Zxid;
 use quorate_znode::access::is_same_secret;
 use sha1::{Digest as _, Sha1};
@@ -28,10 +30,13 @@ impl Service {
         scheme: Option<&str>,
         proof: &Bytes,
     ) {
+        let Some(from) = self.clients.get(&client).map(|connection| connection.remote.ip()) else {
+            return;
+        };
         let proved = match scheme {
             Some("digest") => {
                 let id = digest(proof, self.options.digest_algorithm);
-                let may_all = self.may_do_everything(step, client, &id);
+                let may_all = self.may_do_everything(step.at, from, &id);
                 if let Some(connection) = self.clients.get_mut(&client) {
                     connection.identify("digest", &id);
                     if may_all {
@@ -48,40 +53,32 @@ impl Service {
         let bytes = reply(ReplyHeader { xid, zxid: Zxid::ZERO, err }, |_| {});
         self.send(step.out, client, bytes);
         if !proved {
-            self.failed(step, client, Scheme::of(scheme));
+            self.proofs.failed(step.at, Scheme::of(scheme), from);
             self.close(step.out, client, Close::AfterWriting);
         }
     }
 
     /// Whether this is the digest of who may do everything. Of another with that name it is noted that it was guessed.
-    fn may_do_everything(&mut self, step: &Step<'_>, client: ClientId, id: &str) -> bool {
+    pub(crate) fn may_do_everything(&mut self, at: Instant, from: IpAddr, id: &str) -> bool {
         let own = self.options.super_digest.as_deref().filter(|own| name(own) == name(id));
         let Some(is_own) = own.map(|own| is_same_secret(own, id)) else { return false };
-        if self.has_to_wait(step, client) {
+        if self.has_to_wait(at, from) {
             return false;
         }
         if !is_own {
-            self.failed(step, client, Scheme::Digest);
+            self.proofs.failed(at, Scheme::Digest, from);
         }
         is_own
     }
 
-    fn failed(&mut self, step: &Step<'_>, client: ClientId, scheme: Scheme) {
-        if let Some(connection) = self.clients.get(&client) {
-            self.proofs.failed(step.at, scheme, connection.remote.ip());
-        }
-    }
-
-    /// Whether too many proofs have failed from where a client is.
-    fn has_to_wait(&mut self, step: &Step<'_>, client: ClientId) -> bool {
-        let Some(connection) = self.clients.get(&client) else { return true };
-        let address = connection.remote.ip();
-        if !self.proofs.has_to_wait(step.at, address) {
+    /// Whether too many proofs have failed from an address.
+    fn has_to_wait(&mut self, at: Instant, from: IpAddr) -> bool {
+        if !self.proofs.has_to_wait(at, from) {
             return false;
         }
-        if let Some(suppressed) = self.said_guesses.permit(step.at) {
+        if let Some(suppressed) = self.said_guesses.permit(at) {
             tracing::warn!(
-                %address, suppressed,
+                address = %from, suppressed,
                 "too many wrong passwords for who may do everything: none counts from there for a while"
             );
         }

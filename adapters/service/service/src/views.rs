@@ -9,7 +9,7 @@ use core::net::{IpAddr, SocketAddr};
 
 use quorate_core::message::Identity;
 use quorate_core::time::Instant;
-use quorate_znode::access::{is_same_secret, permitted};
+use quorate_znode::access::permitted;
 
 use crate::connection::Connection;
 use crate::identities::digest;
@@ -69,13 +69,15 @@ impl Service {
     }
 
     /// Whether whoever comes from there and says this of himself has every right on `/`, as ZooKeeper's admin server asks
-    /// for (`AuthRequest` of `Commands`).
+    /// for (`AuthRequest` of `Commands`). Who guesses too often at the password of the one that may do everything has to
+    /// wait, as on a connection of a client.
     ///
     /// # Errors
     ///
     /// A [`Denied`].
     pub fn authorize(
-        &self,
+        &mut self,
+        at: Instant,
         state: &ZooKeeper,
         (scheme, proof): (&str, &str),
         from: IpAddr,
@@ -85,8 +87,7 @@ impl Service {
         match scheme {
             "digest" => {
                 let id = digest(proof.as_bytes(), self.options.digest_algorithm);
-                let super_digest = self.options.super_digest.as_deref();
-                if super_digest.is_some_and(|own| is_same_secret(own, &id)) {
+                if self.may_do_everything(at, from, &id) {
                     identities.push(identity("super", ""));
                 }
                 identities.push(identity("digest", &id));

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use quorate_application::clients::{ClientId, Frame};
 use quorate_service::wire::{Request, Response, op};
-use quorate_service::{DigestAlgorithm, Options, ZooKeeper};
+use quorate_service::{Denied, DigestAlgorithm, Options, ZooKeeper};
 use quorate_znode::acl::Acl;
 
 use crate::clients::{create, delete, exists, get, set};
@@ -223,6 +223,27 @@ fn who_guesses_at_who_may_do_everything_has_to_wait_and_failures_are_counted_by_
     }
     say(b"srst");
     assert!(say(b"mntr").contains("zk_auth_failed_count\t0\n"));
+}
+
+/// The pages of an operator, over HTTP, ask the same of who would see more than figures.
+#[test]
+fn who_guesses_at_an_operators_pages_has_to_wait_too() {
+    let mut stand = Stand::with(true, |options| {
+        options.super_digest = Some("super:D/InIHSb7yEEbrWz8b9l71RjZJU=".into());
+    });
+    let (client, _) = stand.client();
+    stand.call(client, set_acl("/", vec![acl(31, "digest", BOB)])).unwrap();
+    let mut from = |address: &str, proof: &str| {
+        let Stand { service, state, now, .. } = &mut stand;
+        service.authorize(*now, state, ("digest", proof), address.parse().unwrap())
+    };
+    assert_eq!(from("10.0.0.1", "super:test"), Ok(()));
+    for n in 0..20 {
+        assert_eq!(from("10.0.0.1", &format!("super:{n}")), Err(Denied::NotAuthorized));
+    }
+    assert_eq!(from("10.0.0.1", "super:test"), Err(Denied::NotAuthorized));
+    assert_eq!(from("10.0.0.1", "bob:secret"), Ok(()));
+    assert_eq!(from("10.0.0.2", "super:test"), Ok(()));
 }
 
 #[test]

@@ -77,9 +77,9 @@ impl Admin {
 async fn authorize(server: &Server<ZooKeeper>, of: &Request) -> Result<(), (u16, &'static str)> {
     let said = of.authorization.clone().ok_or((401, "Auth info is missing for the command"))?;
     let from = of.remote.ip().to_canonical();
-    let judge = server.look(move |_, service, state| {
+    let judge = server.look(move |at, service, state| {
         let (scheme, proof) = said.split_once(' ').unwrap_or((&said, ""));
-        service.authorize(state, (scheme, proof), from)
+        service.authorize(at, state, (scheme, proof), from)
     });
     match timeout(PATIENCE, judge).await {
         Ok(Ok(Ok(()))) => Ok(()),
