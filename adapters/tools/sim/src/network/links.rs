@@ -202,7 +202,8 @@ impl Network {
     }
 }
 
-/// What ends a server of ZooKeeper that is sent this, if anything does. What another of them has made is history.
+/// What ends a server of ZooKeeper that is sent this, if anything does. What another of them has made is history; a request
+/// in no session is none of a client.
 #[allow(
     clippy::wildcard_enum_match_arm,
     reason = "the others carry neither requests nor transactions"
@@ -213,7 +214,7 @@ fn harm(packet: &Packet, by_java: &BTreeSet<Epoch>) -> Option<&'static str> {
         own.then(|| poison::harms(txn)).flatten()
     };
     match packet {
-        Packet::Request(request) => poison::of_request(request),
+        Packet::Request(request) if request.identities.is_some() => poison::of_request(request),
         Packet::Proposal(txn) | Packet::Inform(txn) => of(txn),
         Packet::Proposals(txns) => txns.iter().find_map(of),
         _ => None,
