@@ -48,7 +48,8 @@
 //! | `4lw.commands.whitelist` | `srvr` | `conf,mntr,ruok,srvr,stat` | they cost nothing and change nothing |
 //! | `clientPortListenBacklog` | 50 | as many as the system allows | many clients come at once when a server is back |
 //! | `admin.enableServer` | `true` | `false` | nothing listens that was not asked for |
-//! | `admin.serverAddress`, `metricsProvider.httpHost` | `0.0.0.0` | `127.0.0.1` | strangers read nothing unless they are to |
+//! | `admin.serverAddress` | `0.0.0.0` | `127.0.0.1` | strangers read nothing unless they are to |
+//! | `metricsProvider.httpHost` | `0.0.0.0` | `127.0.0.1` | the same |
 //!
 //! In the Java code: `QuorumPeerConfig`.
 

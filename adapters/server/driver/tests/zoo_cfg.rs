@@ -96,9 +96,18 @@ fn every_default_that_differs_from_zookeepers_is_on_one_page() {
     words.sort();
     let words = format!("`{}`", words.join(","));
     assert_eq!(cfg.clients.backlog, None);
+    let admin = format!("`{}`", cfg.http.admin.is_some());
+    let on = "admin.enableServer=true\nmetricsProvider.className=\
+              org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n";
+    let http = good(&format!("initLimit=10\nsyncLimit=5\ndataDir=/data\n{on}{THREE}")).http;
+    let [at, metrics] = [http.admin.unwrap().address, http.metrics.unwrap()]
+        .map(|address| format!("`{}`", address.host));
     let differ = [
         ("4lw.commands.whitelist", &*words),
         ("clientPortListenBacklog", "as many as the system allows"),
+        ("admin.enableServer", &*admin),
+        ("admin.serverAddress", &*at),
+        ("metricsProvider.httpHost", &*metrics),
     ];
     assert_eq!(told, differ);
     // All others are ZooKeeper's: said as it has them, they change nothing.
