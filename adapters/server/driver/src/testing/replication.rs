@@ -11,7 +11,9 @@ use quorate_core::zxid::Zxid;
 
 use super::journal::{number, numbered, position};
 use super::{App, Brake, Ensemble, Journal, Stage};
-use crate::{ProposeError, Proposed, ReadError, Rejected, Replicated, Runtime, Server};
+use crate::{
+    ProposeError, Proposed, ReadError, Rejected, Replicated, Runtime, Server, UnknownOutcome,
+};
 
 pub async fn what_is_proposed_anywhere_is_applied_everywhere_in_one_order<R: Runtime>(
     stage: Stage<R>,
@@ -129,6 +131,7 @@ pub async fn without_a_quorum_nothing_happens_and_whoever_asks_is_told<R: Runtim
 pub async fn a_request_that_is_under_way_survives_a_change_of_leader<R: Runtime>(stage: Stage<R>) {
     let mut ensemble = stage.journals(3, 0);
     ensemble.start_all().await;
+    let mut unknown = 0;
     for round in 0..5 {
         let (leader, _) = ensemble.agreed().await;
         let follower = ensemble.other_than(&[leader]);
@@ -152,6 +155,11 @@ pub async fn a_request_that_is_under_way_survives_a_change_of_leader<R: Runtime>
                     assert_eq!(times, 1, "{number}");
                     assert!(entries.contains(&(zxid.0, numbered(number, 8))));
                 }
+                // On a busy machine a second leader may follow at once, and replace what the first one has left here.
+                Err(ProposeError::Unknown(UnknownOutcome::Snapshot)) => {
+                    assert!(times <= 1, "{number}");
+                    unknown += 1;
+                }
                 Err(error) => {
                     assert!(!error.may_have_happened(), "{number}: {error}");
                     assert_eq!(times, 0, "{number}: {error}");
@@ -160,6 +168,7 @@ pub async fn a_request_that_is_under_way_survives_a_change_of_leader<R: Runtime>
         }
         ensemble.start(leader).await;
     }
+    assert!(unknown < 5 * 20, "no outcome was known");
 }
 
 pub async fn what_was_acknowledged_survives_leaders_killed_under_load<R: Runtime>(stage: Stage<R>) {
