@@ -53,6 +53,7 @@ const TABLE: &[(&str, Seeded)] = &[
     ("snapshot", Disk(OnDisk::SealUnchecked)),
     ("step", Core(Bug::AckEpochBeforeDisk)),
     ("synchronisation", Core(Bug::DiffOneTooLate)),
+    ("timeline", Core(Bug::TextUnescaped)),
     ("tree", Core(Bug::DigestKeepsOld)),
     ("zoo_cfg", Core(Bug::BackslashKept)),
 ];

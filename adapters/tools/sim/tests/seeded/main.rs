@@ -63,6 +63,7 @@ const ELSEWHERE: &[Bug] = &[
     Bug::BackslashKept,
     Bug::DigestKeepsOld,
     Bug::HeaderUnchecked,
+    Bug::TextUnescaped,
 ];
 
 /// What is looked for and where; and the seed that was the first to fail when this was written, on two
