@@ -414,7 +414,11 @@ impl Boundary {
                 self.applying.push_back(Event::Replayed { through: *through, outcome });
             }
             Output::TakeSnapshot(zxid) => {
-                assert_eq!(*zxid, self.delivered.max(self.staged), "the state that there is");
+                // More may have been committed since, in the same step.
+                let has = self.position.max(self.staged);
+                let next = self.disk.after(has).first().map(|txn| txn.zxid);
+                assert!(*zxid >= has && *zxid <= self.delivered.max(self.staged), "{output:?}");
+                assert!(next.is_none_or(|next| next > *zxid), "{output:?}, without {next:?}");
                 assert_eq!(self.taking.replace(*zxid), None, "one snapshot at a time");
             }
             Output::ReceiveSnapshot { link, label } => {
