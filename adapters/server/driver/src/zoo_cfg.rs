@@ -62,6 +62,7 @@ mod foreign;
 mod http;
 mod members;
 mod parse;
+mod refusals;
 
 use std::collections::BTreeMap;
 use std::fmt;

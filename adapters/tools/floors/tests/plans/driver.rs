@@ -110,6 +110,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("zoo_cfg::clients", Floor(4)),
     ("zoo_cfg::http", Floor(4)),
     ("zoo_cfg::entries", Floor(3)),
+    ("zoo_cfg::refusals", Page),
     ("zoo_cfg::flags", Floor(2)),
     ("zoo_cfg::members", Floor(2)),
     ("zoo_cfg::alone", Floor(4)),
