@@ -59,6 +59,9 @@ pub use crate::store::Etcd;
 /// A candidate for leadership.
 pub type Candidate = quorate_recipes::Candidate<Etcd>;
 
+/// The members of a group.
+pub type Members = quorate_recipes::Members<Etcd>;
+
 /// The candidates that compete now, the leader first, for a caller that does not compete.
 ///
 /// # Errors

@@ -9,7 +9,9 @@ use std::time::Duration;
 use quorate_leadership::Lost;
 
 use crate::candidate::{Candidate, Leadership};
+use crate::contender::Contender;
 use crate::events::{State, Status};
+use crate::members::Members;
 use crate::store::Store;
 
 /// How long anything may take.
@@ -95,6 +97,53 @@ pub async fn the_creator_of_the_key_leads<S: Store>(
     assert!(second.status().leads.is_none());
     let leadership = succeeds(&first, &second, leadership).await;
     (second, leadership)
+}
+
+/// Waits until the members are these, in this order. It may see others before, and trouble with the store.
+pub async fn shows<S: Store>(members: &mut Members<S>, names: &[&str]) {
+    let shown = async {
+        loop {
+            let Ok(row) = members.next().await else { continue };
+            if row.iter().map(Contender::name).eq(names.iter().copied()) {
+                return;
+            }
+        }
+    };
+    within(&format!("the members {names:?}"), shown).await;
+}
+
+/// Scenario of the offer recipe: who looks at a group sees each that comes or goes, in the order of the row, whether it is
+/// a member itself or not. `asks` is the configuration of one that is not.
+pub async fn members_come_and_go<S: Store<Config: Clone>>(
+    start: impl AsyncFn(&str) -> Candidate<S>,
+    asks: S::Config,
+) {
+    let mut outside = Members::<S>::open(asks.clone()).unwrap();
+    let mut leader = Members::<S>::open(asks).unwrap().leader_only();
+    shows(&mut outside, &[]).await;
+    shows(&mut leader, &[]).await;
+    let first = start("first").await;
+    shows(&mut leader, &["first"]).await;
+    let mut inside = first.members();
+    shows(&mut inside, &["first"]).await;
+    let second = start("second").await;
+    for members in [&mut inside, &mut outside] {
+        shows(members, &["first", "second"]).await;
+    }
+    let row = second.candidates().await.unwrap();
+    let third = start("third").await;
+    shows(&mut outside, &["first", "second", "third"]).await;
+    within("the second to stop", second.stop()).await;
+    shows(&mut outside, &["first", "third"]).await;
+    within("the first to stop", first.stop()).await;
+    shows(&mut outside, &["third"]).await;
+    // That others came and went was no news of the leader.
+    let next = within("the next leader", leader.next()).await.unwrap();
+    assert_eq!((next.len(), &*next[0].name()), (1, "third"));
+    assert!(next[0].token > row[1].token);
+    drop(third);
+    shows(&mut outside, &[]).await;
+    shows(&mut leader, &[]).await;
 }
 
 /// The first is stopped and leads until its guard is gone; then the second leads.

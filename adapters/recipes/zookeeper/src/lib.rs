@@ -44,6 +44,7 @@ mod heartbeats;
 mod lease_calls;
 mod nodes;
 mod offer_calls;
+mod session;
 mod store;
 
 pub use quorate_recipes::{
@@ -53,10 +54,16 @@ pub use quorate_recipes::{
 };
 
 pub use crate::config::{Access, Config};
+pub use crate::session::Session;
 pub use crate::store::ZooKeeper;
+/// The client library, whose client a [`Session`] is of.
+pub use zookeeper_client;
 
 /// A candidate for leadership.
 pub type Candidate = quorate_recipes::Candidate<ZooKeeper>;
+
+/// The members of a group.
+pub type Members = quorate_recipes::Members<ZooKeeper>;
 
 /// The candidates that compete now, the leader first, for a caller that does not compete.
 ///
