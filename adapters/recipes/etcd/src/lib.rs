@@ -27,6 +27,8 @@
 //! Where no lease is granted, or the cluster refuses something, the candidate tries again after a back-off;
 //! [`Candidate::status`] and [`Candidate::events`] say what is in the way.
 //!
+//! Which candidates of a group are alive, now and at each change: [`Candidate::members`], [`Members`].
+//!
 //! # What it promises
 //!
 //! The token of a leader is the revision in which its key was created: greater than that of every earlier

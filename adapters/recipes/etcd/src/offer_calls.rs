@@ -164,29 +164,3 @@ impl Config {
         String::from_utf8_lossy(name).into_owned()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::peers::Server;
-
-    /// As when a delete overtakes the answer to its first try, and the same lease has made its key anew.
-    #[tokio::test]
-    async fn only_the_key_that_is_meant_is_deleted() {
-        let Some(server) = Server::start().await else { return };
-        let mut client = Client::connect([server.endpoint()], None).await.unwrap();
-        let mut made = Vec::new();
-        for _ in 0..2 {
-            let put = client.put("election/51", "host", None).await.unwrap();
-            made.push(Token(number(put.header().unwrap().revision())));
-            if made.len() == 1 {
-                delete(client.clone(), "election/51".into(), Some(made[0])).await.unwrap();
-                assert_eq!(server.count("election/"), 0);
-            }
-        }
-        delete(client.clone(), "election/51".into(), Some(made[0])).await.unwrap();
-        assert_eq!(server.count("election/"), 1, "that was made anew");
-        delete(client.clone(), "election/51".into(), Some(made[1])).await.unwrap();
-        assert_eq!(server.count("election/"), 0);
-    }
-}

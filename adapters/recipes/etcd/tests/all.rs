@@ -4,6 +4,7 @@
 
 mod election;
 mod lease;
+mod members;
 #[path = "../src/peers.rs"]
 mod peers;
 mod readme;

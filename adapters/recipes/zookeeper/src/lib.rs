@@ -28,6 +28,9 @@
 //! something, the candidate tries again after a back-off; [`Candidate::status`] and [`Candidate::events`]
 //! say what is in the way.
 //!
+//! A program that has a client already can hold any number of elections in its session: [`Session`], [`Config::on`]. Which
+//! candidates of a group are alive, now and at each change: [`Candidate::members`], [`Members`].
+//!
 //! # What it promises
 //!
 //! The token of a leader is the zxid with which its node was created: greater than that of every earlier

@@ -17,6 +17,21 @@ use crate::heartbeats::Heartbeats;
 
 /// The session of a program's own client, for elections in it: [`Config::on`](crate::Config::on).
 ///
+/// ```no_run
+/// use quorate_zookeeper::zookeeper_client::Client;
+/// use quorate_zookeeper::{Candidate, Config, Session};
+///
+/// # async fn seats(client: Client) -> Result<(), Box<dyn std::error::Error>> {
+/// let session = Session::of(&client);
+/// let mut seats = Vec::new();
+/// for partition in 0..12 {
+///     let seat = Config::on(&session, format!("/partitions/{partition}"), "host-7");
+///     seats.push(Candidate::start(seat).await?);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
 /// Any number of candidates can stand in one session. Each costs a node and its watches, a leader one and a candidate
 /// that waits two; the heartbeats are the session's, some seven in each time-out. All their leaderships end with the
 /// session, and so do the candidates: the program opens another session, and starts others.

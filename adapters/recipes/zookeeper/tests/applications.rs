@@ -1,7 +1,7 @@
 //! The example applications do what they say, also when those die that lead them.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -89,15 +89,11 @@ async fn a_controller_assigns_a_leader_to_each_partition_and_another_takes_over(
     let mut led_by = async |count: usize| {
         let led = async {
             loop {
-                let mut each = BTreeMap::<&str, usize>::new();
-                for (name, _) in leaders.values() {
-                    *each.entry(name).or_default() += 1;
-                }
-                if leaders.len() == 6
-                    && each.len() == count
-                    && each.values().all(|n| n * count == 6)
-                {
-                    return leaders.values().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+                let names: Vec<_> = leaders.values().map(|(name, _)| name.clone()).collect();
+                let in_turn = (0..names.len()).all(|at| names[at] == names[at % count]);
+                let all: BTreeSet<_> = names.iter().collect();
+                if names.len() == 6 && in_turn && all.len() == count {
+                    return names;
                 }
                 let line = said.0.recv().await.unwrap();
                 let words: Vec<_> = line.split(' ').collect();
