@@ -42,8 +42,6 @@ mod config;
 mod error;
 mod lease_calls;
 mod offer_calls;
-#[cfg(test)]
-mod peers;
 mod revision;
 mod session;
 mod store;

@@ -5,11 +5,10 @@
 mod election;
 mod lease;
 mod members;
-#[path = "../src/peers.rs"]
 mod peers;
 mod readme;
 
-// What the peers name: they are a module of the library's own tests, too.
+// What the peers name.
 use quorate_etcd::{Candidate, Config, Settings};
 
 #[test]
