@@ -119,7 +119,7 @@ fn main() -> ExitCode {
         Command::Reconfig(arguments) => on_runtime(reconfig::run(arguments)),
         Command::Probe(arguments) => on_runtime(probe::run(arguments)),
         Command::Elect(arguments) => on_runtime(elect::run(arguments)),
-        Command::Designate(arguments) => elect::designate_leader(&arguments),
+        Command::Designate(arguments) => on_runtime(elect::designate_leader(arguments)),
         Command::ElectChild(arguments) => elect::become_command(&arguments),
         Command::DemoServer(arguments) => on_runtime(demo::serve(arguments)),
         Command::Sim(arguments) => sim::run(&arguments),
