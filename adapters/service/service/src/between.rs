@@ -57,11 +57,10 @@ impl Service {
         let all: Vec<_> = self.clients.keys().copied().collect();
         for client in all {
             let Some(connection) = self.clients.get_mut(&client) else { continue };
-            match connection.state {
-                State::Open { session } if stays && connection.is_idle() => {
-                    connection.state = State::Kept { session };
-                }
-                _ => self.close(step.out, client, Close::AfterWriting),
+            let session = connection.session().filter(|_| stays && connection.is_idle());
+            match session {
+                Some(session) => connection.state = State::Kept { session },
+                None => self.close(step.out, client, Close::AfterWriting),
             }
         }
     }
@@ -72,17 +71,15 @@ impl Service {
         let serves = self.serves();
         for client in self.who_waits(true) {
             let Some(connection) = self.clients.get_mut(&client) else { continue };
-            connection.state = match connection.state {
-                State::Kept { session }
-                    if serves && step.state.tree().session(session).is_some() =>
-                {
+            connection.state = match connection.session() {
+                None => State::New,
+                Some(session) if serves && step.state.tree().session(session).is_some() => {
                     State::Open { session }
                 }
-                State::Kept { .. } => {
+                Some(_) => {
                     self.close(step.out, client, Close::AfterWriting);
                     continue;
                 }
-                _ => State::New,
             };
             connection.queued = 0;
             let early = core::mem::take(&mut connection.early);
