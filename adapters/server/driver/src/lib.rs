@@ -48,6 +48,7 @@ mod log_limit;
 mod measures;
 mod net;
 mod permits;
+mod proposals;
 mod replace_file;
 mod runtime;
 mod server;

@@ -129,6 +129,8 @@ pub(crate) struct Counters {
     pub(crate) long_replies: u64,
     /// Watches that were one too many, and connections that were closed since theirs were.
     pub(crate) watches_refused: u64,
+    /// Connections that ended by themselves: not by us, and not by a client that had closed its session.
+    pub(crate) dropped: u64,
 }
 
 /// What a step has at hand beside the service itself.

@@ -107,6 +107,7 @@ impl Service {
             Event::Heard(client) => self.touch(step.at, client),
             Event::Written { client, bytes } => self.on_written(step.at, client, bytes),
             Event::Disconnected(client) => {
+                self.counters.dropped += 1;
                 self.close_sessions_asked_for(step, client);
                 self.forget(client);
             }

@@ -14,6 +14,8 @@ mod commands;
 mod json;
 mod scene;
 
+use std::path::PathBuf;
+
 use quorate_http::{Answer, Method, Request, Source};
 use quorate_service::{Denied, Figures, ZooKeeper};
 use quorate_tokio::zoo_cfg::ZooCfg;
@@ -31,12 +33,16 @@ pub(crate) struct Admin {
     cfg: ZooCfg,
     /// What commands stand below, without a slash at its end; none if they are not answered.
     url: Option<String>,
+    /// Where it keeps its files.
+    directories: Vec<PathBuf>,
 }
 
 impl Admin {
     pub(crate) fn new(cfg: ZooCfg) -> Self {
         let url = cfg.http.admin.as_ref().map(|admin| admin.command_url.clone());
-        Self { cfg, url }
+        let directories = [Some(&cfg.data_dir), cfg.data_log_dir.as_ref()];
+        let directories = directories.into_iter().flatten().cloned().collect();
+        Self { cfg, url, directories }
     }
 
     async fn run(&self, server: Option<&Server<ZooKeeper>>, name: &str, of: &Request) -> Answer {
@@ -104,6 +110,7 @@ impl Source<Tokio, ZooKeeper> for Admin {
             Ok(Err(_)) | Err(_) => server.figures(),
         };
         process::figures(&mut figures);
+        process::disks(&mut figures, &self.directories);
         figures
     }
 

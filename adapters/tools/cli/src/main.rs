@@ -5,6 +5,7 @@
 //! ```text
 //!   quorate demo                     an ensemble in one process; kills leaders and measures
 //!   quorate serve zoo.cfg            one server
+//!   quorate wait --ready HOST:PORT   until that server serves
 //!   quorate client HOST:PORT...      nodes by hand, through a client port
 //!   quorate migrate check zoo.cfg... what forbids that servers of a Java ensemble are replaced one at a time, and the order
 //!   quorate reconfig zoo.cfg         another membership, while the ensemble serves
@@ -18,7 +19,7 @@
 //!   quorate log dump|check, quorate snapshot dump      what is on a disk
 //!   quorate completions SHELL        a completion script
 //!   quorate man DIR                  manual pages
-//!   quorate example NAME             a configuration, a systemd unit, a container file
+//!   quorate example NAME             a configuration, a systemd unit, a container file, Kubernetes' manifests, alerts, a dashboard
 //! ```
 //!
 //! Results are on stdout, as text or with `--json` as one JSON object per line; logs and complaints are
@@ -30,6 +31,7 @@ mod address;
 mod admin;
 mod bench;
 mod client;
+mod completions;
 mod cpu;
 mod demo;
 mod elect;
@@ -41,6 +43,7 @@ mod inspect;
 mod logs;
 mod migrate;
 mod operator;
+mod own_id;
 mod paint;
 mod play;
 mod probe;
@@ -54,6 +57,7 @@ mod supervisor;
 mod threads;
 mod timeline;
 mod utc;
+mod wait;
 
 use std::future::Future;
 use std::io::{self, Write};
@@ -76,6 +80,7 @@ struct Arguments {
 enum Command {
     Demo(demo::Arguments),
     Serve(serve::Arguments),
+    Wait(wait::Arguments),
     Client(client::Arguments),
     Migrate(migrate::Arguments),
     Reconfig(reconfig::Arguments),
@@ -114,6 +119,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Demo(arguments) => on_runtime(demo::run(arguments)),
         Command::Serve(arguments) => on_runtime(serve::run(arguments)),
+        Command::Wait(arguments) => on_runtime(wait::run(arguments)),
         Command::Client(arguments) => on_runtime(client::run(arguments)),
         Command::Migrate(arguments) => on_runtime(migrate::run(arguments)),
         Command::Reconfig(arguments) => on_runtime(reconfig::run(arguments)),
@@ -128,7 +134,7 @@ fn main() -> ExitCode {
         Command::Timeline(arguments) => timeline::run(&arguments),
         Command::Log(arguments) => inspect::log(arguments),
         Command::Snapshot(arguments) => inspect::snapshot(arguments),
-        Command::Completions { shell } => completions(shell),
+        Command::Completions { shell } => completions::run(shell, Arguments::command()),
         Command::Man { directory } => man(&directory),
         Command::Example(arguments) => example::run(&arguments),
     };
@@ -154,14 +160,6 @@ fn on_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Fai
     // A name that is still being looked up must not keep the process.
     runtime.shutdown_background();
     done
-}
-
-fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "quorate", &mut script);
-    // A reader that has gone wants no more.
-    drop(io::stdout().lock().write_all(&script));
-    Ok(())
 }
 
 /// `quorate.1`, `quorate-serve.1`, … without the commands that are hidden.

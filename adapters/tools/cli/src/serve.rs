@@ -29,6 +29,7 @@ use crate::event::{ChangeLine, Line};
 use crate::failure::Failure;
 use crate::four_letter;
 use crate::operator::OperatorSocket;
+use crate::own_id::{self, OwnId};
 use crate::supervisor;
 use crate::threads::thread;
 
@@ -45,6 +46,9 @@ pub(crate) struct Arguments {
     /// The same.
     #[arg(long, value_name = "FILE", conflicts_with = "file")]
     config: Option<PathBuf>,
+    /// Whose number this server has, if dataDir has no myid yet, which is written then; another one there is refused.
+    #[arg(long, value_name = "SOURCE")]
+    myid: Option<OwnId>,
     /// Write each change of vote, state, round and phase to stdout, as one JSON object per line.
     #[arg(long)]
     json: bool,
@@ -64,8 +68,12 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         return Err(Failure::usage("which zoo.cfg?"));
     };
     let flags = JvmFlags::of_environment();
-    let cfg =
-        ZooCfg::read_with(&file, &flags).map_err(|error| Failure::usage(error.to_string()))?;
+    let cfg = match arguments.myid {
+        Some(OwnId::FromHostname) => own_id::read(&file, &flags)?,
+        None => {
+            ZooCfg::read_with(&file, &flags).map_err(|error| Failure::usage(error.to_string()))?
+        }
+    };
     for warning in &cfg.warnings {
         if warning.is_notice() {
             tracing::info!("{warning}");

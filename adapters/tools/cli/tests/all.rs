@@ -17,6 +17,7 @@ mod play;
 mod probe;
 mod reconfig;
 mod serve;
+mod shipped;
 mod sim;
 mod timeline;
 

@@ -1,6 +1,7 @@
 //! Carrying out: the one match over what the core wants done, and what it means for links.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use quorate_application::Application;
 use quorate_application::clients::{self, Clients};
@@ -23,6 +24,7 @@ use crate::status::Counters;
 
 impl<R: Runtime, A: Application> Driver<R, A> {
     pub(super) fn carry_out(&mut self, output: Output, turn: &mut Turn) -> Result<(), ServerError> {
+        self.note_output(&output, turn);
         let replica = &mut self.replica;
         match output {
             Output::Send { link, message } => self.send(link, message, turn),
@@ -182,9 +184,12 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     }
 
     /// Lets every link that has something to write do so.
-    pub(super) fn wake_links(&mut self, queued: &mut Vec<LinkId>) {
+    pub(super) fn wake_links(&mut self, queued: &mut Vec<LinkId>, now: Instant) {
         for link in queued.drain(..) {
             if let Some(outbound) = self.links.get_mut(&link) {
+                if let Some(waiting) = outbound.waiting(now) {
+                    self.proposals.queued(link, waiting, now);
+                }
                 outbound.wake();
             }
         }

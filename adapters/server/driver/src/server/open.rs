@@ -1,5 +1,7 @@
 //! Opens a data directory, and finds out which membership binds this server.
 
+use std::time::{Duration, Instant};
+
 use quorate_application::Application;
 use quorate_application::clients::Clients;
 use quorate_core::config::{Config, Election};
@@ -24,6 +26,17 @@ pub(super) struct Ready<A: Application> {
     pub(super) staged: Option<(Zxid, A::Staged)>,
     /// What the service has had kept.
     pub(super) remembered: Option<i64>,
+    /// How long that took.
+    pub(super) opened: Opened,
+}
+
+/// How long reading the disk took at start.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Opened {
+    /// All of it.
+    pub(super) whole: Duration,
+    /// Of that, restoring the snapshot; none without one.
+    pub(super) restore: Option<Duration>,
 }
 
 /// How to open the data directory.
@@ -73,6 +86,7 @@ pub(super) async fn open<A: Application>(
     application: A,
 ) -> Result<Ready<A>, StartError> {
     let (data_dir, mut options) = (config.data_dir.clone(), open_options(config));
+    let begun = Instant::now();
     let work = move || loop {
         let (mut log, mut found) = Log::open(&data_dir, options.clone())?;
         let used = found.snapshot.is_some();
@@ -80,8 +94,10 @@ pub(super) async fn open<A: Application>(
             A::Clients::SERVES.then(|| remembered::read(&log.dirs().snapshots, used)).flatten();
         let Some(snapshot) = &found.snapshot else {
             log.begin_with(first_snapshot(&log, &application)?)?;
-            return Ok(Ready { log, found, application, staged: None, remembered });
+            let opened = Opened { whole: begun.elapsed(), restore: None };
+            return Ok(Ready { log, found, application, staged: None, remembered, opened });
         };
+        let restoring = Instant::now();
         match restore::<A>(snapshot) {
             Ok(state) => {
                 if let Some(text) = A::staged_membership(&state) {
@@ -91,7 +107,9 @@ pub(super) async fn open<A: Application>(
                     found.durable.changes.extend(held);
                 }
                 let staged = Some((snapshot.label, state));
-                return Ok(Ready { log, found, application, staged, remembered });
+                let restore = Some(restoring.elapsed());
+                let opened = Opened { whole: begun.elapsed(), restore };
+                return Ok(Ready { log, found, application, staged, remembered, opened });
             }
             // Perhaps the log leads to the end from an older one.
             Err(error) => {

@@ -32,6 +32,7 @@ use crate::error::StartError;
 use crate::host::replica::{Replica, ReplicaParts};
 use crate::host::service::clock;
 use crate::inbox::Inbox;
+use crate::measures::Took;
 use crate::net::acceptor::Acceptor;
 use crate::net::address_limit::AddressLimit;
 use crate::net::client_port::{self, BoundForClients};
@@ -42,6 +43,7 @@ use crate::net::listen::{self, Bound, Listeners};
 use crate::net::oracle;
 use crate::net::resolve::Resolver;
 use crate::permits::Permits;
+use crate::proposals::Proposals;
 use crate::runtime::Runtime;
 use crate::server::clients;
 use crate::server::handle::{Handle, Server};
@@ -222,7 +224,8 @@ fn driver<R: Runtime, A: Application>(
     mut recorder: Option<Box<dyn Recorder>>,
 ) -> Result<Box<Driver<R, A>>, StartError> {
     let Opened { data, kept, bound, bound_for_clients, own } = opened;
-    let Ready { log, found: Found { durable, .. }, mut application, staged, remembered } = data;
+    let Ready { log, found: Found { durable, .. }, mut application, staged, remembered, opened } =
+        data;
     let Wires { runtime, shared, gate, events, quit, acceptors, links, client } = wires;
     let origin = runtime.now();
     if let Some(recorder) = &mut recorder {
@@ -240,6 +243,11 @@ fn driver<R: Runtime, A: Application>(
     let disk = Disk::start(log, kept, retain(config), config.fsync_warning, links.keep_alive())
         .map_err(StartError::Thread)?;
     let measures = Arc::clone(disk.handle().measures());
+    measures.took(Took::Open, opened.whole);
+    if let Some(restore) = opened.restore {
+        measures.took(Took::Restore, restore);
+    }
+    let proposals = Proposals::new(Arc::clone(&measures), config.core.id);
     let published = Published::new(
         peer.status(),
         &peer.config().membership,
@@ -294,6 +302,7 @@ fn driver<R: Runtime, A: Application>(
         published,
         gate,
         transfer: None,
+        proposals,
         warn_at: None,
         publish_at: None,
         ending: false,

@@ -199,7 +199,8 @@ mod tests {
         assert!(found[0].finding.starts_with("ZooKeeper 3.8.0 acknowledges"));
         let new = answer("Zookeeper version: 3.9.4-abc, built on x\nMode: leader\n");
         assert_eq!(findings(&[new]), []);
-        let ours = answer("Zookeeper version: 3.8.0-quorate-0.2.0, built on x\nMode: leader\n");
+        let ours =
+            answer("Zookeeper version: 3.8.0-quorate-0.2.0--release, built on x\nMode: leader\n");
         assert_eq!(findings(&[ours]), []);
     }
 
