@@ -7,6 +7,7 @@
 //!   quorate serve zoo.cfg            one server
 //!   quorate client HOST:PORT...      nodes by hand, through a client port
 //!   quorate migrate check zoo.cfg... what forbids that servers of a Java ensemble are replaced one at a time, and the order
+//!   quorate admin zoo.cfg VERB       what a running server is to do: hand its leadership over, read its file again, …
 //!   quorate reconfig zoo.cfg         another membership, while the ensemble serves
 //!   quorate probe HOST:PORT...       asks servers for their view, on their election ports
 //!   quorate elect ... -- COMMAND     runs a command while this process leads, by an election in ZooKeeper or etcd
@@ -30,16 +31,21 @@ mod address;
 mod admin;
 mod bench;
 mod client;
+mod control;
 mod cpu;
 mod demo;
 mod elect;
 mod event;
 mod example;
+mod exit;
 mod failure;
 mod four_letter;
+mod in_force;
 mod inspect;
+mod last_changes;
 mod logs;
 mod migrate;
+mod operate;
 mod operator;
 mod paint;
 mod play;
@@ -48,6 +54,7 @@ mod process;
 mod reconfig;
 mod runtime;
 mod serve;
+mod settings;
 mod sim;
 mod superuser;
 mod supervisor;
@@ -78,6 +85,7 @@ enum Command {
     Serve(serve::Arguments),
     Client(client::Arguments),
     Migrate(migrate::Arguments),
+    Admin(operate::Arguments),
     Reconfig(reconfig::Arguments),
     Probe(probe::Arguments),
     Elect(elect::Arguments),
@@ -116,6 +124,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => on_runtime(serve::run(arguments)),
         Command::Client(arguments) => on_runtime(client::run(arguments)),
         Command::Migrate(arguments) => on_runtime(migrate::run(arguments)),
+        Command::Admin(arguments) => on_runtime(operate::run(arguments)),
         Command::Reconfig(arguments) => on_runtime(reconfig::run(arguments)),
         Command::Probe(arguments) => on_runtime(probe::run(arguments)),
         Command::Elect(arguments) => on_runtime(elect::run(arguments)),
