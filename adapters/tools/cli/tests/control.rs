@@ -123,7 +123,7 @@ fn a_file_that_has_changed_is_read_again_and_one_that_is_broken_changes_nothing(
     assert_eq!(ensemble.led(), 1);
     let good = read(&ensemble.cfg(1));
     let unchanged = admin(&ensemble, 1, &["reload"]);
-    assert_eq!(stdout(&unchanged), "nothing has changed\n", "{}", stderr(&unchanged));
+    assert!(stdout(&unchanged).ends_with("\nnothing has changed\n"), "{}", stderr(&unchanged));
 
     let changed = good
         .replace("=srvr,conf", "=srvr,conf,ruok")
@@ -142,7 +142,7 @@ fn a_file_that_has_changed_is_read_again_and_one_that_is_broken_changes_nothing(
     ];
     assert_eq!(reloaded["now"], Value::from(now.to_vec()), "{reloaded}");
     assert_eq!(reloaded["at_restart"], Value::from(vec!["initLimit=30"]), "{reloaded}");
-    assert!(reloaded["warnings"][0].as_str().unwrap().contains("quorate.madeUp"), "{reloaded}");
+    assert!(reloaded["warnings"].to_string().contains("quorate.madeUp"), "{reloaded}");
     assert_eq!(ensemble.ask(1, "ruok"), "imok");
     let conf = ensemble.ask(1, "conf");
     for line in ["maxClientCnxns=1\n", "maxSessionTimeout=5000\n", "initLimit=20\n"] {

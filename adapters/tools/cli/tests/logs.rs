@@ -45,7 +45,7 @@ fn every_line_is_one_flat_object_and_a_signal_has_more_logged() {
     assert!(of("config.warning")["msg"].as_str().unwrap().contains("1.cfg"), "one participant");
 
     // The last line of one that cannot start, too.
-    fs::write(ensemble.dir.path().join("1/acceptedEpoch"), "x").unwrap();
+    fs::write(ensemble.dir.path().join("1/version-2/acceptedEpoch"), "x").unwrap();
     let output = quorate(["serve".as_ref(), ensemble.cfg(1).as_os_str()]);
     assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
     let lines = self::lines(stderr(&output));
@@ -131,6 +131,7 @@ fn every_line_of_a_server_has_a_name_of_one_list() {
     }
     let status = read(&root.join("server/driver/src/status.rs"));
     let (_, names) = status.split_once("fn event_of(").unwrap();
-    let names: Vec<_> = names.split('"').skip(1).step_by(2).take(15).map(str::to_owned).collect();
-    assert!(names.iter().all(|name| known.contains(&name.as_str())), "{names:?}");
+    let (names, _) = names.split_once("#[cfg(test)]").unwrap();
+    let mut names = names.split('"').skip(1).step_by(2);
+    assert!(names.clone().count() > 10 && names.all(|name| known.contains(&name)));
 }
