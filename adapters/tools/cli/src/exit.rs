@@ -68,3 +68,28 @@ const BROKEN: u8 = 5;
 pub(crate) const HELP: &str = "Exit codes: 0 it was told to end, 1 something failed (a port, the directory, the disk), \
     2 the configuration is wrong, 4 what is on the disk is refused: a person has to look at it, \
     5 a mistake in the program, which has stopped before it does harm: do not start it again on this data";
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn who_is_to_look_is_told_by_what_was_in_the_way() {
+        let system = |kind: io::ErrorKind| ServerError::DynamicConfig {
+            path: "zoo.cfg".into(),
+            source: Arc::new(kind.into()),
+        };
+        assert_eq!(of_end(&ServerError::Aborted), BROKEN);
+        assert_eq!(of_end(&ServerError::Halted(Fault::Broken("rule"))), BROKEN);
+        assert_eq!(of_end(&ServerError::HaltedByService { reason: "a TTL node".into() }), REFUSED);
+        assert_eq!(of_end(&system(io::ErrorKind::StorageFull)), FAILED);
+        let kept = |kind: io::ErrorKind| StartError::Membership {
+            path: "membership".into(),
+            source: kind.into(),
+        };
+        assert_eq!(of_start(&kept(io::ErrorKind::InvalidData)), REFUSED);
+        assert_eq!(of_start(&kept(io::ErrorKind::PermissionDenied)), FAILED);
+    }
+}

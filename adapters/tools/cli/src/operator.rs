@@ -12,11 +12,11 @@
 
 mod answers;
 mod ask;
-mod handing_over;
 mod membership;
 mod questions;
 mod report;
 mod socket;
+mod transferring;
 
 pub(crate) use self::ask::{AskError, ask};
 pub(crate) use self::membership::Wanted;

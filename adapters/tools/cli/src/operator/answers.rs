@@ -1,5 +1,5 @@
 //! What a running server does about a question. What is to be decided is decided elsewhere: by the leader, by the service,
-//! in [`handing_over`](super::handing_over).
+//! in [`transferring`](super::transferring).
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,10 +14,10 @@ use thiserror::Error;
 use tokio::sync::Mutex;
 use tokio::time::{sleep, timeout};
 
-use super::handing_over::{HandingOver, Next, Seen};
 use super::membership::Wanted;
 use super::questions::{Answer, Question, Successor};
 use super::report::{Doing, Leads, Reloaded, Report};
+use super::transferring::{Next, Seen, Transferring};
 use crate::control::{Control, shown};
 use crate::superuser::reconfigure;
 
@@ -45,7 +45,9 @@ impl Answers {
                 Answer::Unchanged("reconfigEnabled=true is not set at this server".to_owned())
             }
             Question::Reconfig(wanted) => self.reconfigure(&wanted).await,
-            Question::Transfer { to, wait_ms } => hand_over(server, to, millis(wait_ms)).await,
+            Question::Transfer { to, wait_ms } => {
+                transfer_leadership(server, to, millis(wait_ms)).await
+            }
             Question::StepDown { wait_ms } => step_down(server, millis(wait_ms)).await,
             Question::Status => {
                 let Control { logs, .. } = &self.control;
@@ -134,9 +136,13 @@ impl Answers {
 }
 
 /// Has another server lead, as soon as one can.
-async fn hand_over(server: &Server<ZooKeeper>, to: Successor, patience: Duration) -> Answer {
+async fn transfer_leadership(
+    server: &Server<ZooKeeper>,
+    to: Successor,
+    patience: Duration,
+) -> Answer {
     let begun = Instant::now();
-    let (mut handing, mut changed) = (HandingOver::new(to), false);
+    let (mut transferring, mut changed) = (Transferring::new(to), false);
     loop {
         let leader = server.leader();
         let membership = server.membership();
@@ -146,21 +152,21 @@ async fn hand_over(server: &Server<ZooKeeper>, to: Successor, patience: Duration
             voters: membership.participants().map(|member| member.id).collect(),
         };
         let left = patience.saturating_sub(begun.elapsed());
-        match (handing.next(&seen), leader) {
+        match (transferring.next(&seen), leader) {
             (Next::Done(_), Some(leader)) => return leads(server, leader, changed),
             (Next::GiveUp(why), _) => return Answer::Unchanged(why.to_string()),
             (Next::Try(to), _) if !left.is_zero() => {
                 match timeout(left, transfer(server, to)).await {
                     Ok(Ok(())) => changed = true,
-                    Ok(Err(TransferError::Refused(why))) => handing.refused = Some(why),
+                    Ok(Err(TransferError::Refused(why))) => transferring.refused = Some(why),
                     Ok(Err(error)) => return Answer::Unknown(error.to_string()),
                     Err(_) => return Answer::Unknown(format!("it goes on after {patience:?}")),
                 }
             }
             _ if left.is_zero() => {
-                let why = handing.refused.map(|why| why.to_string());
+                let why = transferring.refused.map(|why| why.to_string());
                 return match (changed, why) {
-                    (true, _) => Answer::Unknown("handed over, and nobody leads yet".to_owned()),
+                    (true, _) => Answer::Unknown("transferred, and nobody leads yet".to_owned()),
                     (false, Some(why)) => Answer::Unchanged(why),
                     (false, None) => Answer::Unchanged("there is no leader".to_owned()),
                 };

@@ -102,7 +102,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("operator::ask", Floor(6)),
     ("operator::socket", Floor(5)),
     ("operator::answers", Floor(4)),
-    ("operator::handing_over", Floor(3)),
+    ("operator::transferring", Floor(3)),
     ("operator::questions", Floor(2)),
     ("operator::membership", Floor(1)),
     ("operator::report", Floor(1)),

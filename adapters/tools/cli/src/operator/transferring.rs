@@ -57,7 +57,7 @@ pub(super) enum Hopeless {
 
 /// A leadership on its way.
 #[derive(Clone, Debug)]
-pub(super) struct HandingOver {
+pub(super) struct Transferring {
     to: Successor,
     /// Those that have been tried in this round.
     tried: Vec<ServerId>,
@@ -65,7 +65,7 @@ pub(super) struct HandingOver {
     pub(super) refused: Option<TransferRefused>,
 }
 
-impl HandingOver {
+impl Transferring {
     pub(super) const fn new(to: Successor) -> Self {
         Self { to, tried: Vec::new(), refused: None }
     }
@@ -134,32 +134,32 @@ mod tests {
 
     #[test]
     fn the_lowest_that_can_is_found_and_those_before_are_tried_again_later() {
-        let mut handing = HandingOver::new(Successor::Lowest);
-        assert_eq!(handing.next(&seen(None)), Next::Wait, "it may be elected in a moment");
-        assert_eq!(handing.next(&seen(Some(3))), Next::Try(Some(s(1))));
-        handing.refused = Some(TransferRefused::Foreign(s(1)));
-        assert_eq!(handing.next(&seen(Some(3))), Next::Try(Some(s(2))));
-        handing.refused = Some(TransferRefused::Late(s(2)));
-        assert_eq!(handing.next(&seen(Some(3))), Next::Wait);
-        assert_eq!(handing.next(&seen(Some(3))), Next::Try(Some(s(1))));
-        assert_eq!(handing.next(&seen(Some(2))), Next::Done(s(2)));
+        let mut transferring = Transferring::new(Successor::Lowest);
+        assert_eq!(transferring.next(&seen(None)), Next::Wait, "it may be elected in a moment");
+        assert_eq!(transferring.next(&seen(Some(3))), Next::Try(Some(s(1))));
+        transferring.refused = Some(TransferRefused::Foreign(s(1)));
+        assert_eq!(transferring.next(&seen(Some(3))), Next::Try(Some(s(2))));
+        transferring.refused = Some(TransferRefused::Late(s(2)));
+        assert_eq!(transferring.next(&seen(Some(3))), Next::Wait);
+        assert_eq!(transferring.next(&seen(Some(3))), Next::Try(Some(s(1))));
+        assert_eq!(transferring.next(&seen(Some(2))), Next::Done(s(2)));
     }
 
     #[test]
     fn what_is_of_no_use_is_not_waited_for() {
-        let next = |to, leader| HandingOver::new(to).next(&seen(Some(leader)));
+        let next = |to, leader| Transferring::new(to).next(&seen(Some(leader)));
         assert_eq!(next(Successor::Best, 2), Next::Done(s(2)), "it does not lead: so be it");
         assert_eq!(next(Successor::Server(3), 3), Next::Done(s(3)));
         let elsewhere = Next::GiveUp(Hopeless::Elsewhere(s(2)));
         assert_eq!(next(Successor::Server(1), 2), elsewhere);
         assert_eq!(next(Successor::Server(7), 3), Next::GiveUp(Hopeless::NoVoter(s(7))));
         let alone = Seen { own: s(3), leader: Some(s(3)), voters: vec![s(3)] };
-        let next = HandingOver::new(Successor::Best).next(&alone);
+        let next = Transferring::new(Successor::Best).next(&alone);
         assert_eq!(next, Next::GiveUp(Hopeless::Alone));
-        let mut handing = HandingOver::new(Successor::Server(1));
-        assert_eq!(handing.next(&seen(Some(3))), Next::Try(Some(s(1))));
+        let mut transferring = Transferring::new(Successor::Server(1));
+        assert_eq!(transferring.next(&seen(Some(3))), Next::Try(Some(s(1))));
         let foreign = TransferRefused::Foreign(s(1));
-        handing.refused = Some(foreign);
-        assert_eq!(handing.next(&seen(Some(3))), Next::GiveUp(Hopeless::Never(foreign)));
+        transferring.refused = Some(foreign);
+        assert_eq!(transferring.next(&seen(Some(3))), Next::GiveUp(Hopeless::Never(foreign)));
     }
 }
