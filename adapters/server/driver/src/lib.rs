@@ -63,8 +63,8 @@ pub mod zoo_cfg;
 pub use config::{BuildError, ServerConfig, ServerConfigBuilder};
 pub use error::{ServerError, StartError};
 pub use host::proposal::{
-    Proposal, ProposeError, Proposed, ReadError, ReconfigureError, Setback, TransferError,
-    UnknownOutcome,
+    Proposal, ProposeError, Proposed, ReadError, ReconfigureError, Setback, TakeSnapshotError,
+    TransferError, UnknownOutcome,
 };
 pub use net::reach::Dialled;
 pub use quorate_application::{

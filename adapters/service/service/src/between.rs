@@ -29,7 +29,7 @@ use crate::service::{Role, Service, Step};
 impl Service {
     /// Until when clients wait for a leader; none while there is one, and where there was none lately.
     pub(crate) fn between_until(&self) -> Option<Instant> {
-        let idle = matches!(self.role, Role::Idle) && self.shares.is_none();
+        let idle = matches!(self.role, Role::Idle) && !self.stops();
         self.retired.filter(|_| idle).map(|at| at + self.tick.min(LONGEST))
     }
 

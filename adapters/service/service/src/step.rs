@@ -95,7 +95,7 @@ impl Service {
             Event::Tick => self.tell_on(step),
             Event::Connected { client, remote } => {
                 self.clients.insert(client, Connection::new(remote, step.wall_ms));
-                if self.shares.is_some() {
+                if self.stops() {
                     self.close(step.out, client, Close::Reset);
                 }
             }
@@ -131,6 +131,7 @@ impl Service {
             }
             Event::Revalidate { from, body } => self.on_revalidate(step, from, body),
             Event::Revalidated(body) => self.on_revalidated(step, body),
+            Event::Shed { percent, within } => self.on_shed(step, percent, within),
             Event::Stopping { within } => self.on_stopping(step, within),
             Event::LinkLost(link) => {
                 if let Some(leading) = self.leading() {
@@ -236,7 +237,11 @@ impl Service {
         let (awake_at, epoch) = (self.pauses.awake_at(step.at, self.tick), self.epoch);
         let Some(leading) = self.leading() else { return };
         for session in leading.tracker.expire(step.at, awake_at) {
-            tracing::info!(session = format_args!("0x{session:x}"), "a session expires");
+            tracing::info!(
+                event = "session.expired",
+                session = format_args!("0x{session:x}"),
+                "a session expires"
+            );
             step.out.push(Output::Submit { epoch, request: close_of(session) });
         }
         for path in leading.containers.take_due(step.at, step.wall_ms, step.state.tree()) {

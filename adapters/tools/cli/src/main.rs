@@ -8,6 +8,7 @@
 //!   quorate wait --ready HOST:PORT   until that server serves
 //!   quorate client HOST:PORT...      nodes by hand, through a client port
 //!   quorate migrate check zoo.cfg... what forbids that servers of a Java ensemble are replaced one at a time, and the order
+//!   quorate admin zoo.cfg VERB       what a running server is to do: hand its leadership over, read its file again, …
 //!   quorate reconfig zoo.cfg         another membership, while the ensemble serves
 //!   quorate probe HOST:PORT...       asks servers for their view, on their election ports
 //!   quorate elect ... -- COMMAND     runs a command while this process leads, by an election in ZooKeeper or etcd
@@ -32,16 +33,21 @@ mod admin;
 mod bench;
 mod client;
 mod completions;
+mod control;
 mod cpu;
 mod demo;
 mod elect;
 mod event;
 mod example;
+mod exit;
 mod failure;
 mod four_letter;
+mod in_force;
 mod inspect;
+mod last_changes;
 mod logs;
 mod migrate;
+mod operate;
 mod operator;
 mod own_id;
 mod paint;
@@ -51,6 +57,7 @@ mod process;
 mod reconfig;
 mod runtime;
 mod serve;
+mod settings;
 mod sim;
 mod superuser;
 mod supervisor;
@@ -83,6 +90,7 @@ enum Command {
     Wait(wait::Arguments),
     Client(client::Arguments),
     Migrate(migrate::Arguments),
+    Admin(operate::Arguments),
     Reconfig(reconfig::Arguments),
     Probe(probe::Arguments),
     Elect(elect::Arguments),
@@ -122,6 +130,7 @@ fn main() -> ExitCode {
         Command::Wait(arguments) => on_runtime(wait::run(arguments)),
         Command::Client(arguments) => on_runtime(client::run(arguments)),
         Command::Migrate(arguments) => on_runtime(migrate::run(arguments)),
+        Command::Admin(arguments) => on_runtime(operate::run(arguments)),
         Command::Reconfig(arguments) => on_runtime(reconfig::run(arguments)),
         Command::Probe(arguments) => on_runtime(probe::run(arguments)),
         Command::Elect(arguments) => on_runtime(elect::run(arguments)),

@@ -240,7 +240,11 @@ impl Storage {
         shared.measures.disk_works(true);
         if took > self.slow {
             shared.measures.count(Counted::SlowSyncs, 1);
-            tracing::warn!(?took, "the disk was slow to make transactions durable");
+            tracing::warn!(
+                event = "disk.slow",
+                ?took,
+                "the disk was slow to make transactions durable"
+            );
         }
         if synced.rolled {
             self.new_roll();
@@ -294,7 +298,8 @@ impl Storage {
             Ok(Locating::Found(located)) => located,
             Ok(Locating::Reading) => return self.searches.push_back((zxid, reply)),
             Err(error) => {
-                tracing::warn!(%zxid, %error, "the log cannot be read; a snapshot is sent instead");
+                let event = "log.unreadable";
+                tracing::warn!(event, %zxid, %error, "the log cannot be read; a snapshot is sent instead");
                 Located { place: Place::BelowFloor, log_bytes: 0, snapshot_bytes: 0 }
             }
         };
@@ -330,7 +335,7 @@ impl Storage {
         } else if self.purging {
             let purged = self.log.purge(self.retain.snapshots, 1)?;
             if purged.snapshots + purged.logs > 0 {
-                tracing::debug!(?purged, "old files removed");
+                tracing::debug!(event = "purge.done", ?purged, "old files removed");
             }
             self.purging = purged.more;
         }

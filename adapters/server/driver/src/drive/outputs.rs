@@ -149,9 +149,10 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             Err(Full) => {
                 let remote = outbound.remote;
                 Counters::add(&self.shared.counters.overflowed_links);
-                if let Some(suppressed) = self.shared.warnings.permit(self.runtime.now()) {
+                let (from, now) = (Some(remote.ip()), self.runtime.now());
+                if let Some(suppressed) = self.shared.warnings.permit("link.down", from, now) {
                     tracing::warn!(
-                        sid = self.shared.id.0, peer = %remote, suppressed,
+                        event = "link.down", sid = self.shared.id.0, peer = %remote, suppressed,
                         "link ended: the peer does not read"
                     );
                 }
@@ -220,7 +221,8 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             Ok(intake) => outbound.receive(intake),
             Err(error) => {
                 tracing::warn!(
-                    sid = self.shared.id.0, peer = %outbound.remote, %label, %error,
+                    event = "sync.failed", sid = self.shared.id.0, peer = %outbound.remote, %label,
+                    %error,
                     "cannot receive a snapshot"
                 );
                 self.lose(link, Cause::Garbled, turn);
@@ -235,10 +237,14 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         }
         let (sid, remote) = (self.shared.id.0, outbound.remote);
         let peer = outbound.peer.map(|peer| peer.0);
+        let (event, from, now) = ("link.down", Some(remote.ip()), self.runtime.now());
         if !is_remarkable(reason) {
-            tracing::debug!(sid, link = link.0, peer, %remote, %reason, "link hung up");
-        } else if let Some(suppressed) = self.shared.warnings.permit(self.runtime.now()) {
-            tracing::warn!(sid, link = link.0, peer, %remote, %reason, suppressed, "link hung up");
+            tracing::debug!(event, sid, link = link.0, peer, %remote, %reason, "link hung up");
+        } else if let Some(suppressed) = self.shared.warnings.permit(event, from, now) {
+            tracing::warn!(
+                event, sid, link = link.0, peer, %remote, %reason, suppressed,
+                "link hung up"
+            );
         }
     }
 }

@@ -44,7 +44,7 @@ use crate::error::ServerError;
 use crate::host::callers::{ReadClosure, Requests};
 use crate::host::proposal::ReadError;
 use crate::host::reads::{Reader, Reads};
-use crate::host::replica::snapshots::Receiving;
+use crate::host::replica::snapshots::{Receiving, Snapshots};
 use crate::host::replica::words::Words;
 use crate::host::service::{Clock, LookClosure, Service};
 use crate::host::stages::Stages;
@@ -96,6 +96,8 @@ pub(crate) struct Replica<A: Application> {
     deadline: Option<CoreInstant>,
     /// A tick is among the orders.
     ticks: bool,
+    /// Operators who wait for a snapshot.
+    snapshots: Snapshots,
     /// Operators who wait for the service to be at home.
     looks: Vec<LookClosure<A>>,
     /// Words that wait for the service, and what they are answered with if it is away for long.
@@ -143,6 +145,8 @@ impl<A: Application> Replica<A> {
         let service = Service::new(parts.clients, parts.clock);
         let deadline = service.deadline();
         let stages = Stages::new(Arc::clone(disk.measures()), client);
+        let base = staged.as_ref().map_or(Zxid::ZERO, |(label, _)| *label);
+        let snapshots = Snapshots::new(base);
         let worker = Worker {
             application,
             service,
@@ -165,7 +169,7 @@ impl<A: Application> Replica<A> {
             planned: Zxid::ZERO,
             applied: Zxid::ZERO,
             told: Zxid::ZERO,
-            base: staged.as_ref().map_or(Zxid::ZERO, |(label, _)| *label),
+            base,
             staged,
             reception: None,
             receptions: Arc::default(),
@@ -180,6 +184,7 @@ impl<A: Application> Replica<A> {
             heard: 0,
             deadline,
             ticks: false,
+            snapshots,
             looks: Vec::new(),
             words: Words::default(),
             halted: None,
@@ -333,9 +338,13 @@ impl<A: Application> Replica<A> {
                 }
                 WorkerReport::Panicked(panic) => resume_unwind(panic),
                 WorkerReport::Saved(label, outcome) => {
-                    if let Err(error) = outcome {
-                        tracing::warn!(%label, %error, "cannot take a snapshot");
+                    if let Err(error) = &outcome {
+                        let event = "snapshot.failed";
+                        tracing::warn!(event, %label, %error, "cannot take a snapshot");
+                    } else {
+                        tracing::info!(event = "snapshot.taken", %label, "a snapshot is taken");
                     }
+                    self.snapshots.taken(label, outcome.as_ref().err());
                     then.events.push(Event::SnapshotTaken(label));
                 }
             }

@@ -110,6 +110,7 @@ impl<A: Application> Service<A> {
             | Event::Revalidate { .. }
             | Event::Revalidated(_)
             | Event::LinkLost(_)
+            | Event::Shed { .. }
             | Event::Stopping { .. } => true,
         }
     }

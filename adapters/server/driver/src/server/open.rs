@@ -114,7 +114,8 @@ pub(super) async fn open<A: Application>(
             // Perhaps the log leads to the end from an older one.
             Err(error) => {
                 let SnapshotFile { path, label, .. } = snapshot;
-                tracing::warn!(path = %path.display(), %error, "cannot restore a snapshot");
+                let event = "snapshot.unreadable";
+                tracing::warn!(event, path = %path.display(), %error, "cannot restore a snapshot");
                 options.segments.snapshot_before = Some(*label);
             }
         }
@@ -144,6 +145,7 @@ pub(super) fn say_what_binds(core: &Config, told: &Membership) {
     if !core.reconfig_enabled && (membership.is_change() || next.is_some()) {
         let version = next.unwrap_or(membership).version();
         tracing::warn!(
+            event = "config.warning",
             version = format_args!("{version:x}"),
             told = format_args!("{:x}", told.version()),
             "reconfigEnabled is off, but this membership was changed while the ensemble ran, and binds this server; \

@@ -190,6 +190,7 @@ fn assemble<R: Runtime, A: Application>(
         runtime: runtime.clone(),
         shared: Arc::clone(&driver.shared),
         client_addrs: Arc::clone(&driver.clients.place.addrs),
+        client_limit: Arc::clone(&driver.clients.place.limit),
         published: Arc::clone(&driver.published),
         quit: quit_sender,
         ended,
