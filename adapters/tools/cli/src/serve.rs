@@ -29,6 +29,7 @@ use crate::event::{ChangeLine, Line};
 use crate::failure::Failure;
 use crate::four_letter;
 use crate::operator::OperatorSocket;
+use crate::recover;
 use crate::supervisor;
 use crate::threads::thread;
 
@@ -74,6 +75,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         }
     }
     tracing::info!("{}", cfg.derived());
+    recover::warn(&cfg.data_dir);
 
     let mut config = ServerConfig::from(cfg.clone());
     // That of our own line the server finds there itself, now and when it changes.

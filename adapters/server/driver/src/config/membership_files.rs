@@ -19,6 +19,7 @@ use quorate_core::membership::{Member, Membership};
 use quorate_storage::install::Memberships;
 
 use crate::replace_file::{replace, sync_dir};
+use crate::zoo_cfg::ZooCfg;
 
 /// The files in which the membership is kept.
 #[derive(Debug)]
@@ -157,6 +158,28 @@ impl MembershipFiles {
             Some(_) | None => self.keep_next(None),
         }
     }
+}
+
+/// Makes another membership the one that a server goes by, which does not run: in a new dynamic file if its `zoo.cfg`
+/// names one; else the lines in there are its membership, and only what was seen of a later one is removed.
+///
+/// For an ensemble that goes on without a quorum: nobody is asked. While servers run, their membership is changed by
+/// [`Server::reconfigure`](crate::Server::reconfigure).
+///
+/// # Errors
+///
+/// What the system says, and of which file. Done again it goes on.
+pub fn replace_membership(
+    cfg: &ZooCfg,
+    membership: &Membership,
+) -> Result<(), (PathBuf, io::Error)> {
+    let dynamic = cfg.dynamic_config_file.as_deref();
+    let mut files = MembershipFiles::new(&cfg.data_dir, dynamic, Some(cfg.file.clone()));
+    if dynamic.is_none() {
+        return files.keep_next(None);
+    }
+    files.remember(cfg.own().clone(), cfg.membership.version());
+    files.keep(membership.text())
 }
 
 /// `zoo.cfg.dynamic` of `zoo.cfg.dynamic.100000000`.

@@ -1,0 +1,85 @@
+//! What is wrong with the file of a backup.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::history::HistoryError;
+use crate::manifest::{Manifest, Mismatch};
+
+/// Why a file is no backup that can be restored from.
+#[derive(Debug, Error)]
+pub enum ArchiveError {
+    /// The system refused.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file, or the part in it.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It does not begin as a backup does, or ends before that.
+    #[error("{} is no backup of quorate, or was cut short: {problem}", path.display())]
+    Manifest {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A later version wrote it.
+    #[error(
+        "{} has format {found}; this version of quorate reads {}", path.display(), Manifest::FORMAT
+    )]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+    /// It is longer or shorter than its parts make it.
+    #[error(
+        "{} has {found} bytes and should have {expected}: it was cut short, or something was added to it", path.display()
+    )]
+    Length {
+        /// The file.
+        path: PathBuf,
+        /// How long it is.
+        found: u64,
+        /// How long it should be.
+        expected: u64,
+    },
+    /// What follows the manifest is not what it names.
+    #[error("{} is damaged: {problem}", path.display())]
+    Entry {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A part is not what it was.
+    #[error(
+        "{}: {name} is damaged: its SHA-256 is {found}, the manifest says {told}", path.display()
+    )]
+    Sum {
+        /// The file.
+        path: PathBuf,
+        /// The part.
+        name: String,
+        /// What its bytes give.
+        found: String,
+        /// What they should.
+        told: String,
+    },
+    /// Its parts make no history.
+    #[error(transparent)]
+    History(#[from] HistoryError),
+    /// They make another one than the manifest says.
+    #[error("{}: {mismatch}", path.display())]
+    State {
+        /// The file.
+        path: PathBuf,
+        /// In what.
+        mismatch: Mismatch,
+    },
+}
