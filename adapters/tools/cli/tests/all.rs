@@ -16,6 +16,7 @@ mod packages;
 mod play;
 mod probe;
 mod reconfig;
+mod rescue;
 mod serve;
 mod sim;
 mod timeline;

@@ -34,7 +34,9 @@ pub fn take(
     let mut tries = 1;
     loop {
         match try_to_take(source, to, zxid_at_least) {
-            Err(BackupError::History(_) | BackupError::Changed { .. }) if tries < TRIES => {
+            Err(
+                BackupError::History(_) | BackupError::Part { .. } | BackupError::Changed { .. },
+            ) if tries < TRIES => {
                 std::thread::sleep(PAUSE);
                 tries += 1;
             }
@@ -60,7 +62,7 @@ fn try_to_take(
         .tempfile_in(dir)
         .map_err(at("write into", dir))?;
     archive::write(file.as_file_mut(), &manifest, &files).map_err(|error| match error {
-        WriteArchiveError::Part { path, .. } => BackupError::Changed { path },
+        WriteArchiveError::Part { path, source } => BackupError::Part { path, source },
         WriteArchiveError::Write(source) => at("write", to)(source).into(),
     })?;
     file.as_file().sync_all().map_err(at("sync", to))?;
@@ -79,13 +81,13 @@ fn try_to_take(
 /// The manifest, and the file of each part.
 fn describe(source: &Source, history: &History) -> Result<(Manifest, Vec<PathBuf>), BackupError> {
     let whole = fs::metadata(&history.snapshot.path);
-    let whole = whole.map_err(changed(&history.snapshot.path))?.len();
+    let whole = whole.map_err(unread(&history.snapshot.path))?.len();
     let logs = history.logs.iter().map(|log| (log.path.clone(), log.bytes));
     let all = [(history.snapshot.path.clone(), whole)].into_iter().chain(logs);
     let (mut parts, mut files) = (Vec::new(), Vec::new());
     for (path, bytes) in all {
         let summed = File::open(&path).and_then(|file| pass(file, bytes, |_| Ok(())));
-        let sha256 = summed.map_err(changed(&path))?;
+        let sha256 = summed.map_err(unread(&path))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         parts.push(Part { name, bytes, sha256 });
         files.push(path);
@@ -109,9 +111,9 @@ fn describe(source: &Source, history: &History) -> Result<(Manifest, Vec<PathBuf
     Ok((manifest, files))
 }
 
-fn changed(path: &Path) -> impl FnOnce(io::Error) -> BackupError {
+fn unread(path: &Path) -> impl FnOnce(io::Error) -> BackupError {
     let path = path.to_owned();
-    move |_| BackupError::Changed { path }
+    move |source| BackupError::Part { path, source }
 }
 
 /// Milliseconds since 1970.
@@ -126,7 +128,15 @@ pub enum BackupError {
     /// The directory holds no history.
     #[error(transparent)]
     History(#[from] HistoryError),
-    /// A file went, or was changed, while it was copied.
+    /// A file could be read once, and not again: it went, or was cut.
+    #[error("cannot copy {}: {source}", path.display())]
+    Part {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A file was changed while it was copied.
     #[error("{}: it changed each time while it was copied", path.display())]
     Changed {
         /// Which.

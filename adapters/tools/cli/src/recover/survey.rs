@@ -112,9 +112,15 @@ fn answer(view: &View) -> String {
     let View { address, error, answer } = view;
     match (answer, error) {
         (Some(Belief { id, state, leader, peer_epoch, zxid, .. }), _) => {
+            let state = match state {
+                State::Looking => "looks for a leader",
+                State::Following => "follows",
+                State::Leading => "leads",
+                State::Observing => "observes",
+            };
             let number = |number: Option<i64>| number.map_or("?".to_owned(), |n| n.to_string());
             format!(
-                "{address}: server {} is {state}, votes {} (epoch {}, {})\n",
+                "{address}: server {} {state}, votes {} (epoch {}, {})\n",
                 number(*id),
                 number(*leader),
                 number(*peer_epoch),

@@ -43,7 +43,9 @@ impl fmt::Display for Answer {
             Heard::Accepted => "answers",
             Heard::Refused => "has no server, but its host answers",
             Heard::Nothing => "is silent",
-            Heard::NotAsked => "could not be asked",
+            Heard::NotAsked => {
+                "could not be asked (names are not resolved here now, or this machine forbids it)"
+            }
         };
         write!(f, "server {id} {what} at {address} (its {port} port)")
     }
