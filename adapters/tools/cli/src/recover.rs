@@ -6,8 +6,8 @@
 //!   acknowledge   servers say no more that it was done
 //! ```
 //!
-//! A command, offline, and never a setting of `serve`: such a flag stays in start scripts, and the next time nobody has
-//! decided (Altinity/clickhouse-operator#1224). What is decided is `quorate-rescue`'s; here it is asked for, ports are
+//! A command, offline, and never a setting of `serve`: such a flag stays in start scripts, and decides again
+//! when no operator has (Altinity/clickhouse-operator#1224). What is decided is `quorate-rescue`'s; here it is asked for, ports are
 //! tried, and the membership is written.
 
 mod reach;

@@ -9,6 +9,7 @@ use quorate_rescue::restore::{Restored, Target, restore};
 use quorate_tokio::core::id::ServerId;
 use quorate_tokio::core::zxid::Epoch;
 use serde_json::json;
+use thiserror::Error;
 
 use crate::failure::Failure;
 
@@ -42,12 +43,17 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-fn id(text: &str) -> Result<i64, String> {
+fn id(text: &str) -> Result<i64, IdError> {
     match text.parse() {
         Ok(id) if ServerId::CONFIGURABLE.contains(&id) => Ok(id),
-        Ok(_) | Err(_) => Err("it is no server id from 1 to 255".to_owned()),
+        Ok(_) | Err(_) => Err(IdError),
     }
 }
+
+/// An argument that is no server's id.
+#[derive(Debug, Error)]
+#[error("it is no server id from 1 to 255")]
+struct IdError;
 
 /// `quorate restore`.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {

@@ -218,7 +218,7 @@ fn two_of_five_go_on_and_an_old_disk_that_comes_back_does_not_win() {
         assert_eq!(server.terminate(), Some(0));
     }
 
-    // As nobody should: it is added with its old disk, where more was written than on the kept ones.
+    // As it should not be: it is added with its old disk, where more was written than on the kept ones.
     well(&[&"recover", &"acknowledge", &dirs[0]]);
     (1..=3).for_each(|id| write_members(&ensemble, id, &[1, 2, 3]));
     let _three = [3, 1, 2].map(|id| ensemble.serve(id));

@@ -27,7 +27,7 @@ use crate::manifest::{Manifest, Part, parse_zxid};
 
 use self::window::{Range, Window};
 
-pub use self::error::ArchiveError;
+pub use self::error::{ArchiveError, Malformed};
 
 /// A backup, opened: its manifest is read, and its length is right.
 #[derive(Debug)]
@@ -159,42 +159,36 @@ impl From<io::Error> for WriteArchiveError {
 }
 
 /// The manifest, and how long it is.
-fn read_manifest(file: &File) -> Result<(Manifest, u64), String> {
+fn read_manifest(file: &File) -> Result<(Manifest, u64), Malformed> {
     let mut tar = tar::Archive::new(file);
-    let first = tar.entries_with_seek().map_err(|error| error.to_string())?.next();
-    let mut first = match first {
-        None => return Err("it is empty".to_owned()),
-        Some(first) => first.map_err(|error| error.to_string())?,
-    };
+    let first = tar.entries_with_seek()?.next();
+    let mut first = first.ok_or(Malformed::NoManifest)??;
     let named = first.path().is_ok_and(|path| path.as_os_str() == Manifest::NAME);
     let bytes = first.size();
     if !named || bytes > MANIFEST_BYTES_MAX {
-        return Err(format!("it does not begin with {}", Manifest::NAME));
+        return Err(Malformed::NoManifest);
     }
     let mut text = Vec::new();
-    first.read_to_end(&mut text).map_err(|error| error.to_string())?;
+    first.read_to_end(&mut text)?;
     if text.len() as u64 != bytes {
-        return Err(format!("it ends within {}", Manifest::NAME));
+        return Err(Malformed::ManifestEnds);
     }
-    let manifest = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
-    Ok((manifest, bytes))
+    Ok((serde_json::from_slice(&text)?, bytes))
 }
 
 /// A snapshot, then log files in their order, and no name that leads elsewhere.
-fn judge_names(parts: &[Part]) -> Result<(), String> {
-    let Some((snapshot, logs)) = parts.split_first() else {
-        return Err("it names no parts".to_owned());
-    };
+fn judge_names(parts: &[Part]) -> Result<(), Malformed> {
+    let Some((snapshot, logs)) = parts.split_first() else { return Err(Malformed::NoParts) };
     let is_plain = |name: &str| !name.contains(['/', '\\']);
     if !is_plain(&snapshot.name) || SnapshotFile::at(&snapshot.name).is_none() {
-        return Err(format!("{:?} is no snapshot", snapshot.name));
+        return Err(Malformed::NoSnapshot(snapshot.name.clone()));
     }
     let mut before = None;
     for log in logs {
         let start = log.name.strip_prefix("log.").filter(|end| !end.starts_with("0x"));
         let start = start.and_then(parse_zxid);
         if start.is_none() || start <= before {
-            return Err(format!("{:?} is no log file, or not in its place", log.name));
+            return Err(Malformed::NoLog(log.name.clone()));
         }
         before = start;
     }
@@ -209,27 +203,26 @@ fn length(manifest_bytes: u64, parts: &[Part]) -> u64 {
 }
 
 /// Where the parts stand, which must be those of the manifest.
-fn entries(mut file: &File, manifest: &Manifest) -> Result<Vec<Range>, String> {
-    file.rewind().map_err(|error| error.to_string())?;
+fn entries(mut file: &File, manifest: &Manifest) -> Result<Vec<Range>, Malformed> {
+    file.rewind()?;
     let mut tar = tar::Archive::new(file);
     let mut parts = Vec::new();
-    let entries = tar.entries_with_seek().map_err(|error| error.to_string())?;
     let mut expected = manifest.parts.iter();
-    for entry in entries.skip(1) {
-        let entry = entry.map_err(|error| error.to_string())?;
-        let path = entry.path().map_err(|error| error.to_string())?.into_owned();
+    for entry in tar.entries_with_seek()?.skip(1) {
+        let entry = entry?;
+        let path = entry.path()?.into_owned();
         let part = expected.next().filter(|part| {
             let is_file = entry.header().entry_type().is_file();
             is_file && path.as_os_str() == part.name.as_str() && entry.size() == part.bytes
         });
         let Some(part) = part else {
-            return Err(format!("{} is not what the manifest has in its place", path.display()));
+            return Err(Malformed::OutOfPlace(path));
         };
         let (name, bytes) = (part.name.clone(), part.bytes);
         parts.push(Range { name, offset: entry.raw_file_position(), bytes });
     }
     match expected.next() {
-        Some(part) => Err(format!("{} is missing", part.name)),
+        Some(part) => Err(Malformed::Missing(part.name.clone())),
         None => Ok(parts),
     }
 }

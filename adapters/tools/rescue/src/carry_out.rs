@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The epochs come before the membership: a kept server that starts in between is one of too few of the old membership,
-//! and leads nobody. The other way round it could lead in an epoch that an old disk has, too. What was interrupted is
+//! and cannot lead. The other way round it could lead in an epoch that an old disk has, too. What was interrupted is
 //! done again from the beginning, with another place for the copy.
 
 use std::fs::{self, File};

@@ -121,7 +121,7 @@ impl Staged {
     }
 
     fn remove(&self) {
-        // What cannot be removed is in nobody's way but the next restore's, which names it.
+        // What cannot be removed is in the way of the next restore only, which names it.
         self.each().for_each(|dir| drop(fs::remove_dir_all(dir)));
     }
 }

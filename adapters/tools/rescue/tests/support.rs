@@ -7,15 +7,15 @@ use quorate_rescue::source::Source;
 use tempfile::TempDir;
 
 /// A file that such a server has written.
-pub fn golden(name: &str) -> PathBuf {
+pub(crate) fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../server/storage/tests/golden").join(name)
 }
 
-pub const LOG: &str = "log.100000001";
-pub const SNAPSHOTS: [&str; 3] = ["snapshot.0", "snapshot.10000000c", "snapshot.100000018"];
+pub(crate) const LOG: &str = "log.100000001";
+pub(crate) const SNAPSHOTS: [&str; 3] = ["snapshot.0", "snapshot.10000000c", "snapshot.100000018"];
 
 /// The data directory of server 1: 26 transactions, the last 0x200000002.
-pub fn directory() -> TempDir {
+pub(crate) fn directory() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     let inner = dir.path().join("version-2");
     fs::create_dir(&inner).unwrap();
@@ -29,12 +29,12 @@ pub fn directory() -> TempDir {
     dir
 }
 
-pub fn source(dir: &TempDir) -> Source {
+pub(crate) fn source(dir: &TempDir) -> Source {
     Source::of(dir.path())
 }
 
 /// Every file below a directory, with its bytes.
-pub fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+pub(crate) fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut dirs = vec![dir.to_owned()];
     while let Some(inner) = dirs.pop() {

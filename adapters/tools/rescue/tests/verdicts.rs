@@ -130,9 +130,9 @@ type Guard = (fn(&mut World), &'static str);
 
 const GUARDS: [Guard; 21] = [
     (|world| world.lost.clear(), "no server is declared lost for good"),
-    (|world| drop(world.lost.insert(1)), "server 1 is to be kept, and is declared lost"),
-    (|world| drop(world.lost.insert(9)), "server 9 is no member"),
-    (|world| drop(world.lost.remove(&4)), "server 4 is a member, and neither kept"),
+    (|world| world.lost.extend([1]), "server 1 is to be kept, and is declared lost"),
+    (|world| world.lost.extend([9]), "server 9 is no member"),
+    (|world| world.lost.retain(|id| *id != 4), "server 4 is a member, and neither kept"),
     (|world| world.others.clear(), "server 2 is to be kept, and its directory was not shown"),
     (|world| world.others.push(survivor(2)), "two directories are said to be server 2's"),
     (|world| world.others.push(survivor(3)), "a directory of server 3 is left"),

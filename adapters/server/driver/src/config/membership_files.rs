@@ -163,7 +163,7 @@ impl MembershipFiles {
 /// Makes another membership the one that a server goes by, which does not run: in a new dynamic file if its `zoo.cfg`
 /// names one; else the lines in there are its membership, and only what was seen of a later one is removed.
 ///
-/// For an ensemble that goes on without a quorum: nobody is asked. While servers run, their membership is changed by
+/// For an ensemble that goes on without a quorum: no server is asked. While servers run, their membership is changed by
 /// [`Server::reconfigure`](crate::Server::reconfigure).
 ///
 /// # Errors

@@ -123,15 +123,16 @@ fn gather(arguments: &Arguments) -> Result<Facts, Failure> {
     for text in &arguments.survivor {
         match Shown::parse(text, source.txn_bytes_max)? {
             Shown::Directory(source) => others.push(look(&source)?),
-            Shown::File(file) => others.extend(read(&file)?),
+            // A survey of all machines has this one, too; its directory is here.
+            Shown::File(file) => {
+                others.extend(read(&file)?.into_iter().filter(|survivor| survivor.id != own.id));
+            }
             Shown::Port(at) => {
                 let what = "a port does not tell all that its server has on disk: its directory, or its survey";
                 return Err(Failure::usage(format!("{at}: {what}")));
             }
         }
     }
-    // A survey of all machines has this one, too.
-    others.retain(|survivor| *survivor != own);
     let (mut lost, mut members) = (BTreeSet::new(), cfg.membership.members().to_vec());
     for text in &arguments.lost_for_good {
         let member = lost_member(text)?;
@@ -234,7 +235,7 @@ fn told(facts: &Facts, done: &Recovered) -> String {
          another truth. Rename their version-2, or close their election ports, before anything else.\n\
          server {id}: both epochs {epoch}, from {zxid}; copy of before in {}\n\
          members: {kept}\n\
-         next: {others}start {kept}; `quorate probe` their election ports, `quorate log check` and compare their \
+         next: {others}give the files back to the server's user, if this is another; start {kept}; `quorate probe` their election ports, `quorate log check` and compare their \
          digests; then add emptied servers by `quorate reconfig`, or with db.autocreate=false; `quorate recover \
          acknowledge {}`",
         copy.display(),

@@ -25,7 +25,7 @@ pub enum ArchiveError {
         /// The file.
         path: PathBuf,
         /// What is wrong.
-        problem: String,
+        problem: Malformed,
     },
     /// A later version wrote it.
     #[error(
@@ -55,7 +55,7 @@ pub enum ArchiveError {
         /// The file.
         path: PathBuf,
         /// What is wrong.
-        problem: String,
+        problem: Malformed,
     },
     /// A part is not what it was.
     #[error(
@@ -82,4 +82,36 @@ pub enum ArchiveError {
         /// In what.
         mismatch: Mismatch,
     },
+}
+
+/// What is not as [`archive`](crate::archive) has it.
+#[derive(Debug, Error)]
+pub enum Malformed {
+    /// It is no tar, or cannot be read.
+    #[error(transparent)]
+    Tar(#[from] io::Error),
+    /// The manifest is none.
+    #[error("{}: {0}", Manifest::NAME)]
+    Json(#[from] serde_json::Error),
+    /// It begins with something else.
+    #[error("it does not begin with {}", Manifest::NAME)]
+    NoManifest,
+    /// The file ends there.
+    #[error("it ends within {}", Manifest::NAME)]
+    ManifestEnds,
+    /// There would be nothing in it.
+    #[error("it names no parts")]
+    NoParts,
+    /// The first part is no snapshot by its name.
+    #[error("{0:?} is no snapshot")]
+    NoSnapshot(String),
+    /// Another part is no log file by its name.
+    #[error("{0:?} is no log file, or not in its place")]
+    NoLog(String),
+    /// An entry is another than the manifest has there.
+    #[error("{} is not what the manifest has in its place", .0.display())]
+    OutOfPlace(PathBuf),
+    /// An entry is not there.
+    #[error("{0} is missing")]
+    Missing(String),
 }

@@ -98,7 +98,7 @@ pub enum Reason {
     },
     /// A directory is left of a server that is not to go on.
     #[error(
-        "a directory of server {id} is left, so it is kept, too: nobody may go on without what it has"
+        "a directory of server {id} is left, so it is kept, too: an ensemble that goes on must not lack what it has"
     )]
     SurvivorNotKept {
         /// Whose.
@@ -112,7 +112,7 @@ pub enum Reason {
     /// Quorums that this does not make others of.
     #[error("the membership has groups or weights: change it to plain majorities by hand first")]
     Groups,
-    /// Nobody would vote.
+    /// No voter would be left.
     #[error("none of the kept servers votes")]
     NoVoter,
     /// Nothing needs to be done.
