@@ -91,7 +91,7 @@ pub enum Malformed {
     #[error(transparent)]
     Tar(#[from] io::Error),
     /// The manifest is none.
-    #[error("{}: {0}", Manifest::NAME)]
+    #[error("{name}: {0}", name = Manifest::NAME)]
     Json(#[from] serde_json::Error),
     /// It begins with something else.
     #[error("it does not begin with {}", Manifest::NAME)]
