@@ -178,7 +178,8 @@ fn note(facts: &Facts, arguments: &Arguments, epoch: Epoch, members: &Membership
     let before = own.recovered.as_ref();
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let name = |variable| std::env::var(variable).ok().filter(|name| !name.is_empty());
-    let user = name("SUDO_USER").or_else(|| name("USER")).unwrap_or_else(|| "?".to_owned());
+    let user = name("SUDO_USER").or_else(|| name("USER"));
+    let user = user.unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()));
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let lines = members.members().iter().map(|member| format!("server.{}={member}", member.id));
     Recovered {
@@ -214,7 +215,7 @@ fn refusal(facts: &Facts, reasons: &[Reason]) -> Failure {
             None => id.to_string(),
         });
         let lost: Vec<_> = lost.collect();
-        text += &format!("\n  then with --lost-for-good {}", lost.join(","));
+        text += &format!("\n  once it has those lines, with --lost-for-good {}", lost.join(","));
     }
     Failure::failed(text)
 }
