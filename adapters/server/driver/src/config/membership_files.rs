@@ -306,7 +306,7 @@ mod tests {
             let lines: String =
                 ids.clone().map(|id| format!("server.{id}=h{id}:1:2:participant\n")).collect();
             kept.keep(format!("{lines}version={version:x}").as_bytes()).unwrap();
-            let read = crate::zoo_cfg::ZooCfg::read(&config).unwrap();
+            let read = ZooCfg::read(&config).unwrap();
             assert_eq!(read.membership.version(), version);
             assert_eq!(read.membership.members().len(), ids.clone().count());
             assert_eq!(read.own_line.is_none(), ids.contains(&1));
@@ -334,7 +334,7 @@ mod tests {
         let own = Member::parse(quorate_core::id::ServerId(1), "h1:1:2:participant").unwrap();
         kept.remember(own.clone(), 0);
         kept.keep(format!("{lines}version=200000001").as_bytes()).unwrap();
-        let read = crate::zoo_cfg::ZooCfg::read(&config).unwrap();
+        let read = ZooCfg::read(&config).unwrap();
         assert_eq!((read.membership.members().len(), read.own_line), (2, Some(own)));
     }
 
@@ -354,7 +354,7 @@ mod tests {
         let mut kept = MembershipFiles::new(&data, None, Some(config.clone()));
         kept.remember(Member::parse(quorate_core::id::ServerId(1), "h1:1:2").unwrap(), 0);
         let client = || {
-            let read = crate::zoo_cfg::ZooCfg::read(&config).unwrap();
+            let read = ZooCfg::read(&config).unwrap();
             read.client_address.unwrap().to_string()
         };
         // A change of another line leaves it, one of ours does not.
