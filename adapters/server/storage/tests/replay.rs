@@ -1,6 +1,7 @@
 //! A history read beside its server: what a start would find, and a refusal where a start refuses.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::io::Write;
 use std::path::Path;
 
 use crate::support::{Forgetful, State};
