@@ -60,7 +60,7 @@ mod threads;
 mod turns;
 pub mod zoo_cfg;
 
-pub use config::{BuildError, ServerConfig, ServerConfigBuilder};
+pub use config::{BuildError, ServerConfig, ServerConfigBuilder, replace_membership};
 pub use error::{ServerError, StartError};
 pub use host::proposal::{
     Proposal, ProposeError, Proposed, ReadError, ReconfigureError, Setback, TakeSnapshotError,

@@ -18,6 +18,8 @@
 //!   quorate play SCENARIO            a story of an election, step by step, each vote with its reason
 //!   quorate timeline LOG...          logs of several servers as one timeline, without trusting their clocks
 //!   quorate log dump|check, quorate snapshot dump      what is on a disk
+//!   quorate backup [verify], quorate restore FILE      a data directory into one file, and back
+//!   quorate recover survey|run|acknowledge             goes on where a quorum is lost for good
 //!   quorate completions SHELL        a completion script
 //!   quorate man DIR                  manual pages
 //!   quorate example NAME             a configuration, a systemd unit, a container file, Kubernetes' manifests, alerts, a dashboard
@@ -30,6 +32,7 @@
 
 mod address;
 mod admin;
+mod backup;
 mod bench;
 mod client;
 mod completions;
@@ -55,6 +58,8 @@ mod play;
 mod probe;
 mod process;
 mod reconfig;
+mod recover;
+mod restore;
 mod runtime;
 mod serve;
 mod settings;
@@ -107,6 +112,9 @@ enum Command {
     Timeline(timeline::Arguments),
     Log(inspect::LogArguments),
     Snapshot(inspect::SnapshotArguments),
+    Backup(backup::Arguments),
+    Restore(restore::Arguments),
+    Recover(recover::Arguments),
     /// Print a completion script for a shell.
     Completions {
         /// For which shell.
@@ -143,6 +151,9 @@ fn main() -> ExitCode {
         Command::Timeline(arguments) => timeline::run(&arguments),
         Command::Log(arguments) => inspect::log(arguments),
         Command::Snapshot(arguments) => inspect::snapshot(arguments),
+        Command::Backup(arguments) => backup::run(arguments),
+        Command::Restore(arguments) => restore::run(&arguments),
+        Command::Recover(arguments) => on_runtime(recover::run(arguments)),
         Command::Completions { shell } => completions::run(shell, Arguments::command()),
         Command::Man { directory } => man(&directory),
         Command::Example(arguments) => example::run(&arguments),

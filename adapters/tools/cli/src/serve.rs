@@ -35,6 +35,7 @@ use crate::last_changes::{self, LastChanges};
 use crate::logs::{JsonLine, Logs};
 use crate::operator::OperatorSocket;
 use crate::own_id::{self, OwnId};
+use crate::recover;
 use crate::settings::options;
 use crate::supervisor;
 use crate::threads::thread;
@@ -135,6 +136,7 @@ async fn serve(
     // Before there is a server they would end the process.
     let signals = Signals::open()?;
     say(cfg);
+    recover::warn(&cfg.data_dir);
     let mut config = ServerConfig::from(cfg.clone());
     config.changes_kept = config.changes_kept.max(last_changes::KEPT);
     // That of our own line the server finds there itself, now and when it changes.

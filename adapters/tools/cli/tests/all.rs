@@ -18,6 +18,7 @@ mod packages;
 mod play;
 mod probe;
 mod reconfig;
+mod rescue;
 mod serve;
 mod shipped;
 mod sim;

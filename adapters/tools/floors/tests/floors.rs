@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use quorate_floors::{Place, sources, survey};
 
 use crate::plans::{
-    application, cli, core, driver, etcd, http, leadership, metrics, recipes, service, sim,
+    application, cli, core, driver, etcd, http, leadership, metrics, recipes, rescue, service, sim,
     storage, timeline, znode, zookeeper,
 };
 
@@ -27,6 +27,7 @@ const PLANS: &[(&str, &[(&str, Place)])] = &[
     ("adapters/server/storage", storage::PLAN),
     ("adapters/server/application", application::PLAN),
     ("adapters/service/service", service::PLAN),
+    ("adapters/tools/rescue", rescue::PLAN),
     ("adapters/tools/sim", sim::PLAN),
     ("adapters/tools/timeline", timeline::PLAN),
     ("adapters/recipes/recipes", recipes::PLAN),

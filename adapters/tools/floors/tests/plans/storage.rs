@@ -11,6 +11,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("log", Floor(7)),
     ("log::open", Page),
     ("log::error", Floor(1)),
+    ("replay", Floor(6)),
     ("segments", Floor(6)),
     ("segments::append", Page),
     ("segments::cut", Page),
