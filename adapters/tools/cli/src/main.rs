@@ -9,6 +9,7 @@
 //!   quorate migrate check zoo.cfg... what forbids that servers of a Java ensemble are replaced one at a time, and the order
 //!   quorate reconfig zoo.cfg         another membership, while the ensemble serves
 //!   quorate probe HOST:PORT...       asks servers for their view, on their election ports
+//!   quorate doctor [zoo.cfg...]      what is wrong with an ensemble, Java's or ours, and what to do
 //!   quorate elect ... -- COMMAND     runs a command while this process leads, by an election in ZooKeeper or etcd
 //!   quorate designate FILE           names a leader by hand while that store is out of reach
 //!   quorate sim                      ensembles in a simulated world, by the thousand
@@ -32,6 +33,7 @@ mod bench;
 mod client;
 mod cpu;
 mod demo;
+mod doctor;
 mod elect;
 mod event;
 mod example;
@@ -54,6 +56,7 @@ mod supervisor;
 mod threads;
 mod timeline;
 mod utc;
+mod word;
 
 use std::future::Future;
 use std::io::{self, Write};
@@ -80,6 +83,7 @@ enum Command {
     Migrate(migrate::Arguments),
     Reconfig(reconfig::Arguments),
     Probe(probe::Arguments),
+    Doctor(doctor::Arguments),
     Elect(elect::Arguments),
     Designate(elect::DesignateArguments),
     /// The command of an election; `elect` starts it.
@@ -118,6 +122,7 @@ fn main() -> ExitCode {
         Command::Migrate(arguments) => on_runtime(migrate::run(arguments)),
         Command::Reconfig(arguments) => on_runtime(reconfig::run(arguments)),
         Command::Probe(arguments) => on_runtime(probe::run(arguments)),
+        Command::Doctor(arguments) => on_runtime(doctor::run(arguments)),
         Command::Elect(arguments) => on_runtime(elect::run(arguments)),
         Command::Designate(arguments) => elect::designate_leader(&arguments),
         Command::ElectChild(arguments) => elect::become_command(&arguments),

@@ -1,0 +1,141 @@
+//! Lines of logs, Java's and ours, that have one meaning.
+
+use crate::finding::Level;
+
+/// A kind of line.
+#[derive(Clone, Copy, Debug)]
+pub struct Meaning {
+    /// What the line contains, and so what identifies it.
+    pub contains: &'static str,
+    /// What else it must contain: one of these, if there are any.
+    and: &'static [&'static str],
+    /// The rule that it is a sign of.
+    pub rule: &'static str,
+    /// How much it matters.
+    pub level: Level,
+    /// What it says, with `{}` for the number.
+    pub what: &'static str,
+    /// The number in it that matters.
+    number: Number,
+    /// From so many such lines on, or from this size on.
+    pub least: i64,
+}
+
+/// A number in a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Number {
+    None,
+    /// Behind these words; which one it is tells one finding from another.
+    Name(&'static str),
+    /// Behind these words: a size.
+    Size(&'static str),
+}
+
+impl Meaning {
+    /// Whether a line is of this kind, and its number. None for another line.
+    ///
+    /// `next` is the line behind it: Java writes what an exception says there.
+    pub(crate) fn read(&self, text: &str, next: &str) -> Option<Option<i64>> {
+        if !text.contains(self.contains) {
+            return None;
+        }
+        let says = |part: &&str| text.contains(part) || next.contains(part);
+        if !self.and.is_empty() && !self.and.iter().any(says) {
+            return None;
+        }
+        match self.number {
+            Number::None => Some(None),
+            Name(words) => Some(number_behind(text, words)),
+            Size(words) => {
+                let size = number_behind(text, words)?;
+                (size >= self.least).then_some(Some(size))
+            }
+        }
+    }
+
+    pub(crate) fn is_of_size(&self) -> bool {
+        matches!(self.number, Size(_))
+    }
+
+    /// Whether the number is a server's id.
+    pub(crate) fn names_a_server(&self) -> bool {
+        matches!(self.number, Name(_))
+    }
+
+    /// Whether it is of no more interest once that server has been heard.
+    pub(crate) fn ends_when_heard(&self) -> bool {
+        matches!(self.number, Name(DIAL | "sid: "))
+    }
+
+    /// How many such lines it takes.
+    pub(crate) fn count_min(&self) -> usize {
+        if self.is_of_size() { 1 } else { usize::try_from(self.least).unwrap_or(1) }
+    }
+}
+
+/// The first number behind some words.
+fn number_behind(text: &str, words: &str) -> Option<i64> {
+    let rest = text.split_once(words)?.1.trim_start();
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(rest.len());
+    rest.get(..end)?.parse().ok()
+}
+
+const fn row(
+    contains: &'static str,
+    and: &'static [&'static str],
+    rule: &'static str,
+    level: Level,
+    number: Number,
+    what: &'static str,
+) -> Meaning {
+    Meaning { contains, and, rule, level, what, number, least: 1 }
+}
+
+impl Meaning {
+    const fn from(self, least: i64) -> Self {
+        Self { least, ..self }
+    }
+}
+
+use Level::{Error, Notice, Warning};
+use Number::{Name, None as Nothing, Size};
+
+const DIAL: &str = "Cannot open channel to ";
+
+/// All kinds of lines.
+pub(crate) static MEANINGS: [Meaning; 24] = [
+    row(DIAL, &["Connection refused"], "live.port-closed", Warning, Name(DIAL), "it could not reach server {}: refused")
+        .from(3),
+    row(DIAL, &["timed out", "Timeout"], "live.port-closed", Warning, Name(DIAL), "it could not reach server {}: no connection in time")
+        .from(3),
+    row(DIAL, &["No route", "unreachable"], "live.port-closed", Warning, Name(DIAL), "it could not reach server {}: no route")
+        .from(3),
+    row(DIAL, &["UnknownHost", "unresolved", "UnresolvedAddress"], "cfg.host-unresolved", Error, Name(DIAL), "the name of server {} had no address there"),
+    row("We got a connection request from a server with our own ID", &[], "cfg.myid-twice", Error, Nothing, "a second server says that it is this one"),
+    row("not in the peer list", &[], "cfg.myid-not-listed", Error, Name("My id "), "its id {} is in no server line"),
+    row("Have smaller server identifier, so dropping the connection", &[], "live.one-way", Warning, Name("sid: "), "it waits for server {} to dial it, again and again")
+        .from(5),
+    row("length of 1195725856", &[], "live.client-protocol", Notice, Nothing, "somebody speaks HTTP to the client port"),
+    row("length of 3692", &[], "live.client-protocol", Notice, Nothing, "somebody speaks TLS to a client port without it"),
+    row("Unreasonable length", &[], "cfg.timing-differs", Error, Size("length = "), "it could not read what another wrote: {} bytes are more than its jute.maxbuffer"),
+    row("Len error", &[], "cfg.timing-differs", Warning, Size("Len error "), "a packet of {} bytes is longer than its jute.maxbuffer"),
+    row("No snapshot found, but there are log entries", &[], "disk.history", Error, Nothing, "it does not start: a log without a snapshot (left by 3.4, or a snapshot was deleted)"),
+    row("is older than the last zxid", &["The current epoch"], "disk.epochs", Error, Nothing, "it does not start: currentEpoch is older than its log"),
+    row("is less than the current epoch", &["accepted epoch"], "disk.epochs", Error, Nothing, "it does not start: acceptedEpoch is less than currentEpoch"),
+    row("fsync-ing the write ahead log in", &[], "disk.fsync", Error, Size("took "), "a write took {} ms to be safe")
+        .from(1000),
+    row("fsync-ing the write ahead log in ", &[], "disk.fsync", Warning, Size("took "), "a write took {} ms to be safe")
+        .from(100),
+    row("Detected pause in JVM", &[], "host.pause", Warning, Size("approximately "), "the process stood still for {} ms")
+        .from(500),
+    row("Too many connections from", &[], "live.connections", Warning, Nothing, "it turned away connections of one host"),
+    row("Quit leading due to voter changed mind", &[], "live.flapping", Notice, Nothing, "it gave up leading: a voter had changed its mind")
+        .from(3),
+    row("Shutdown called. For the reason", &[], "live.flapping", Notice, Nothing, "it gave up leading")
+        .from(3),
+    row("leader election failed", &[], "live.no-leader", Error, Nothing, "it could not find a leader"),
+    row("Notification time out: ", &[], "live.round-grows", Warning, Size("Notification time out: "), "it waited {} ms for votes, alone")
+        .from(30_000),
+    row("We are not a participant", &[], "cfg.myid-not-listed", Warning, Nothing, "it is no participant of its own configuration"),
+    row("Unable to load database on disk", &[], "disk.history", Error, Nothing, "it does not start: its data cannot be loaded"),
+];

@@ -1,0 +1,83 @@
+//! What logs say, by their lines: findings of other rules, and the rules that only logs can show.
+
+use quorate_core::id::ServerId;
+
+use crate::facts::{Facts, Log, LogLine};
+use crate::finding::{Found, Level, Subject};
+use crate::rule::Rule;
+
+pub(crate) const RULES: &[Rule] = &[
+    Rule {
+        id: "live.one-way",
+        levels: &[Level::Warning],
+        when: "a log says again and again that a larger id is to dial, and that server is not heard",
+        why: "of two servers the larger id dials: one blocked direction is enough to keep a server out",
+        todo: "see that each server reaches the election port of each other one, in both directions",
+        sources: &["QuorumCnxManager.java", "zookeeperAdmin.md"],
+        explains: &[],
+        check: |_| Vec::new(),
+    },
+    Rule {
+        id: "live.flapping",
+        levels: &[Level::Notice],
+        when: "a log tells three times that a server gave up leading",
+        why: "each change of the leader stops the service for a while",
+        todo: "look, in this order, at pauses, fsync, syncLimit, clocks, losses of the network; `quorate timeline` shows each",
+        sources: &["zookeeperAdmin.md"],
+        explains: &[],
+        check: |_| Vec::new(),
+    },
+    Rule {
+        id: "live.connections",
+        levels: &[Level::Warning],
+        when: "a log says that connections of one host were turned away",
+        why: "clients behind one address, or one that leaks connections, cannot connect any more",
+        todo: "find who does not close its connections; raise maxClientCnxns (60) where many clients share an address",
+        sources: &["zookeeperAdmin.md, maxClientCnxns"],
+        explains: &[],
+        check: |_| Vec::new(),
+    },
+    Rule {
+        id: "live.client-protocol",
+        levels: &[Level::Notice],
+        when: "a log tells of a packet of a length that is the beginning of HTTP or TLS",
+        why: "a probe, browser or TLS client was pointed at the plain client port",
+        todo: "point it at the admin port, or at secureClientPort",
+        sources: &["NIOServerCnxn.java"],
+        explains: &[],
+        check: |_| Vec::new(),
+    },
+];
+
+/// What lines of logs mean for a rule. Of sizes the worst level alone is told.
+pub(crate) fn found_by(rule: &Rule, facts: &Facts) -> Vec<Found> {
+    let mut found = Vec::new();
+    for log in &facts.logs {
+        let mut lines: Vec<&LogLine> = log
+            .found
+            .iter()
+            .filter(|line| line.meaning.rule == rule.id && line.count >= line.meaning.count_min())
+            .collect();
+        if let Some(worst) = lines.iter().map(|line| line.meaning.level).min() {
+            lines.retain(|line| !line.meaning.is_of_size() || line.meaning.level == worst);
+        }
+        found.extend(lines.into_iter().map(|line| told(log, line)));
+    }
+    found
+}
+
+fn told(log: &Log, line: &LogLine) -> Found {
+    let meaning = line.meaning;
+    let number = line.number.map_or("?".to_owned(), |number| number.to_string());
+    let times = if line.count > 1 { format!(" ({} times)", line.count) } else { String::new() };
+    let of = log.id.map_or(String::new(), |id| format!(" of server {id}"));
+    let what = format!("the log{of} says: {}{times}", meaning.what.replace("{}", &number));
+    let named = line.number.filter(|_| meaning.names_a_server()).map(ServerId);
+    let subject = Subject {
+        server: named.or(log.id).map(|id| id.0),
+        file: Some(log.name.clone().into()),
+        line: Some(line.line),
+        ..Subject::default()
+    };
+    Found::new(meaning.level, subject, what).seen(format!("{}:{}", log.name, line.line), &*line.text)
+}
