@@ -26,10 +26,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
 use quorate_doctor::{ConfigFile, Level, Report, diagnose, rule, rules, text};
-use quorate_tokio::zoo_cfg::JvmFlags;
+use quorate_tokio::zoo_cfg::{ConfigError, JvmFlags};
 use thiserror::Error;
 
-use self::gather::{Gathered, Question, gather};
+use self::gather::{Files, Gathered, Question, gather};
 use crate::failure::Failure;
 use crate::migrate::{Source, source};
 use crate::paint::Paint;
@@ -125,7 +125,10 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     if looks.done.is_empty() {
         let why = looks.failed.iter().map(|place| format!("{}: {}", place.what, place.because));
         let why: Vec<_> = why.collect();
-        return Err(Failure::unreachable(format!("nothing could be looked at: {}", why.join("; "))));
+        return Err(Failure::unreachable(format!(
+            "nothing could be looked at: {}",
+            why.join("; ")
+        )));
     }
     let members = (facts.answering().len(), facts.members.len());
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -146,8 +149,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     if report.has(arguments.fail_on.into()) { Err(Failure::failed("")) } else { Ok(()) }
 }
 
-/// The files that are named, or this host's if nothing is.
-fn files(arguments: &Arguments) -> Result<Vec<ConfigFile>, Failure> {
+/// The files that are named, or this host's if nothing is; and those that break the grammar.
+fn files(arguments: &Arguments) -> Result<Files, Failure> {
     let flags = JvmFlags::of_environment();
     let mut sources = arguments.files.clone();
     if sources.is_empty() && arguments.logs.is_empty() && arguments.data.is_empty() {
@@ -155,11 +158,21 @@ fn files(arguments: &Arguments) -> Result<Vec<ConfigFile>, Failure> {
         sources.extend(here.map(|path| Source { id: None, path }));
         if sources.is_empty() {
             let places = PLACES.join(" nor ");
-            return Err(Failure::unreachable(format!("nothing could be looked at: neither {places} exists")));
+            let why = format!("nothing could be looked at: neither {places} exists");
+            return Err(Failure::unreachable(why));
         }
     }
-    let read = sources.iter().map(|Source { id, path }| ConfigFile::read(path, *id, &flags));
-    read.collect::<Result<_, _>>().map_err(|error| Failure::usage(error.to_string()))
+    let mut files = Files::default();
+    for Source { id, path } in sources {
+        match ConfigFile::read(&path, id, &flags) {
+            Ok(file) => files.read.push(file),
+            Err(error @ ConfigError::Read { .. }) => {
+                return Err(Failure::usage(error.to_string()));
+            }
+            Err(error) => files.broken.push((path, error)),
+        }
+    }
+    Ok(files)
 }
 
 /// All rules, a line each.

@@ -103,7 +103,8 @@ pub(crate) struct SourceError(String);
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let Act::Check(arguments) = arguments.act;
     let flags = JvmFlags::of_environment();
-    let files = arguments.files.iter().map(|Source { id, path }| ConfigFile::read(path, *id, &flags));
+    let files =
+        arguments.files.iter().map(|Source { id, path }| ConfigFile::read(path, *id, &flags));
     let files =
         files.collect::<Result<Vec<_>, _>>().map_err(|error| Failure::usage(error.to_string()))?;
     let mut findings: Vec<_> = files.iter().flat_map(settings::findings).collect();

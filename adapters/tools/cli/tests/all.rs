@@ -9,6 +9,7 @@ mod common;
 mod compressed;
 mod demo;
 mod descriptors;
+mod doctor;
 mod elect;
 mod inspect;
 mod migrate;

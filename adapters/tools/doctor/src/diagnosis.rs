@@ -47,8 +47,7 @@ fn fold(findings: Vec<Finding>) -> Vec<Finding> {
 fn roots(causes: &[Vec<usize>], at: usize) -> Vec<usize> {
     match causes.get(at) {
         Some(behind) if !behind.is_empty() => {
-            let mut roots: Vec<_> =
-                behind.iter().flat_map(|cause| roots(causes, *cause)).collect();
+            let mut roots: Vec<_> = behind.iter().flat_map(|cause| roots(causes, *cause)).collect();
             roots.sort_unstable();
             roots.dedup();
             roots

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 
 use quorate_core::id::ServerId;
 use quorate_core::membership::Membership;
+use quorate_driver::zoo_cfg::{ConfigError, ZooCfg};
 
 pub use self::disk::{Bench, DataDir, Space, Stray};
 pub use self::log::{Log, LogLine};
@@ -27,6 +28,8 @@ use crate::file::ConfigFile;
 pub struct Facts {
     /// The configurations.
     pub files: Vec<ConfigFile>,
+    /// Files of which no line can be told from another, and why.
+    pub broken: Vec<(PathBuf, ConfigError)>,
     /// The servers, as they answered when they were asked last.
     pub members: Vec<Member>,
     /// As they had answered the first time, if what they said then was reason to ask again.
@@ -43,6 +46,8 @@ pub struct Facts {
     pub logs: Vec<Log>,
     /// How far the clocks of servers are apart by their logs, in microseconds against one of them.
     pub clocks: Vec<(i64, i64)>,
+    /// Who was elected when, by the logs: microseconds since 1970, in order.
+    pub elected: Vec<(i64, i64)>,
 }
 
 /// An address that a name has here.
@@ -84,9 +89,7 @@ pub struct Process {
 
 impl Facts {
     /// The configurations that can be read.
-    pub(crate) fn read_files(
-        &self,
-    ) -> impl Iterator<Item = (&ConfigFile, &quorate_driver::zoo_cfg::ZooCfg)> {
+    pub(crate) fn read_files(&self) -> impl Iterator<Item = (&ConfigFile, &ZooCfg)> {
         self.files.iter().filter_map(|file| Some((file, file.cfg()?)))
     }
 

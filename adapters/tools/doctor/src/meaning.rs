@@ -19,6 +19,8 @@ pub struct Meaning {
     number: Number,
     /// From so many such lines on, or from this size on.
     pub least: i64,
+    /// Up to this size.
+    most: i64,
 }
 
 /// A number in a line.
@@ -48,7 +50,7 @@ impl Meaning {
             Name(words) => Some(number_behind(text, words)),
             Size(words) => {
                 let size = number_behind(text, words)?;
-                (size >= self.least).then_some(Some(size))
+                (self.least..=self.most).contains(&size).then_some(Some(size))
             }
         }
     }
@@ -64,7 +66,7 @@ impl Meaning {
 
     /// Whether it is of no more interest once that server has been heard.
     pub(crate) fn ends_when_heard(&self) -> bool {
-        matches!(self.number, Name(DIAL | "sid: "))
+        matches!(self.number, Name(DIAL | "sid:"))
     }
 
     /// How many such lines it takes.
@@ -82,60 +84,180 @@ fn number_behind(text: &str, words: &str) -> Option<i64> {
 
 const fn row(
     contains: &'static str,
-    and: &'static [&'static str],
     rule: &'static str,
     level: Level,
     number: Number,
     what: &'static str,
 ) -> Meaning {
-    Meaning { contains, and, rule, level, what, number, least: 1 }
+    Meaning { contains, and: &[], rule, level, what, number, least: 1, most: i64::MAX }
 }
 
 impl Meaning {
+    const fn and(self, and: &'static [&'static str]) -> Self {
+        Self { and, ..self }
+    }
+
     const fn from(self, least: i64) -> Self {
         Self { least, ..self }
+    }
+
+    const fn to(self, most: i64) -> Self {
+        Self { most, ..self }
     }
 }
 
 use Level::{Error, Notice, Warning};
 use Number::{Name, None as Nothing, Size};
 
-const DIAL: &str = "Cannot open channel to ";
-
 /// All kinds of lines.
-pub(crate) static MEANINGS: [Meaning; 24] = [
-    row(DIAL, &["Connection refused"], "live.port-closed", Warning, Name(DIAL), "it could not reach server {}: refused")
+pub(crate) static MEANINGS: [Meaning; 23] = [
+    row(DIAL, "live.port-closed", Warning, Name(DIAL), "it could not reach server {}: refused")
+        .and(&["Connection refused"])
         .from(3),
-    row(DIAL, &["timed out", "Timeout"], "live.port-closed", Warning, Name(DIAL), "it could not reach server {}: no connection in time")
+    row(DIAL, "live.port-closed", Warning, Name(DIAL), "it could not reach server {} in time")
+        .and(&["timed out", "Timeout"])
         .from(3),
-    row(DIAL, &["No route", "unreachable"], "live.port-closed", Warning, Name(DIAL), "it could not reach server {}: no route")
+    row(DIAL, "live.port-closed", Warning, Name(DIAL), "it had no route to server {}")
+        .and(&["No route", "unreachable"])
         .from(3),
-    row(DIAL, &["UnknownHost", "unresolved", "UnresolvedAddress"], "cfg.host-unresolved", Error, Name(DIAL), "the name of server {} had no address there"),
-    row("We got a connection request from a server with our own ID", &[], "cfg.myid-twice", Error, Nothing, "a second server says that it is this one"),
-    row("not in the peer list", &[], "cfg.myid-not-listed", Error, Name("My id "), "its id {} is in no server line"),
-    row("Have smaller server identifier, so dropping the connection", &[], "live.one-way", Warning, Name("sid: "), "it waits for server {} to dial it, again and again")
+    row(
+        DIAL,
+        "cfg.host-unresolved",
+        Error,
+        Name(DIAL),
+        "the name of server {} had no address there",
+    )
+    .and(&["UnknownHost", "unresolved", "UnresolvedAddress"]),
+    row(OWN_ID, "cfg.myid-twice", Error, Nothing, "a second server says that it is this one"),
+    row(
+        "not in the peer list",
+        "cfg.myid-not-listed",
+        Error,
+        Name("My id "),
+        "its id is in no server line",
+    ),
+    row(DROPPING, "live.one-way", Warning, Name("sid:"), "it waits for server {} to dial it")
         .from(5),
-    row("length of 1195725856", &[], "live.client-protocol", Notice, Nothing, "somebody speaks HTTP to the client port"),
-    row("length of 3692", &[], "live.client-protocol", Notice, Nothing, "somebody speaks TLS to a client port without it"),
-    row("Unreasonable length", &[], "cfg.timing-differs", Error, Size("length = "), "it could not read what another wrote: {} bytes are more than its jute.maxbuffer"),
-    row("Len error", &[], "cfg.timing-differs", Warning, Size("Len error "), "a packet of {} bytes is longer than its jute.maxbuffer"),
-    row("No snapshot found, but there are log entries", &[], "disk.history", Error, Nothing, "it does not start: a log without a snapshot (left by 3.4, or a snapshot was deleted)"),
-    row("is older than the last zxid", &["The current epoch"], "disk.epochs", Error, Nothing, "it does not start: currentEpoch is older than its log"),
-    row("is less than the current epoch", &["accepted epoch"], "disk.epochs", Error, Nothing, "it does not start: acceptedEpoch is less than currentEpoch"),
-    row("fsync-ing the write ahead log in", &[], "disk.fsync", Error, Size("took "), "a write took {} ms to be safe")
-        .from(1000),
-    row("fsync-ing the write ahead log in ", &[], "disk.fsync", Warning, Size("took "), "a write took {} ms to be safe")
-        .from(100),
-    row("Detected pause in JVM", &[], "host.pause", Warning, Size("approximately "), "the process stood still for {} ms")
-        .from(500),
-    row("Too many connections from", &[], "live.connections", Warning, Nothing, "it turned away connections of one host"),
-    row("Quit leading due to voter changed mind", &[], "live.flapping", Notice, Nothing, "it gave up leading: a voter had changed its mind")
+    row(
+        "advertised length of ",
+        "live.client-protocol",
+        Notice,
+        Size("length of "),
+        "somebody speaks HTTP to the client port",
+    )
+    .from(HTTP)
+    .to(HTTP),
+    row(
+        "advertised length of",
+        "live.client-protocol",
+        Notice,
+        Size("length of "),
+        "somebody speaks TLS to a client port without it",
+    )
+    .from(TLS)
+    .to(TLS + 0x3ff),
+    row(
+        "Unreasonable length",
+        "cfg.timing-differs",
+        Error,
+        Size("length = "),
+        "it could not read {} bytes that another wrote: they are more than its jute.maxbuffer",
+    ),
+    row(
+        "Len error",
+        "cfg.timing-differs",
+        Warning,
+        Size("length of "),
+        "a packet of {} bytes is longer than its jute.maxbuffer",
+    )
+    .to(TLS - 1),
+    row(
+        "No snapshot found, but there are log entries",
+        "disk.history",
+        Error,
+        Nothing,
+        "it does not start from a log without a snapshot (left by 3.4, or a snapshot was deleted)",
+    ),
+    row(
+        "is older than the last zxid",
+        "disk.epochs",
+        Error,
+        Nothing,
+        "it does not start: currentEpoch is older than its log",
+    )
+    .and(&["The current epoch"]),
+    row(
+        "is less than the current epoch",
+        "disk.epochs",
+        Error,
+        Nothing,
+        "it does not start: acceptedEpoch is less than currentEpoch",
+    )
+    .and(&["accepted epoch"]),
+    row(FSYNC, "disk.fsync", Error, Size("took "), "a write took {} ms to be safe").from(1000),
+    row(
+        "fsync-ing the write ahead log in ",
+        "disk.fsync",
+        Warning,
+        Size("took "),
+        "a write took {} ms to be safe",
+    )
+    .from(100),
+    row(
+        "Detected pause in JVM",
+        "host.pause",
+        Warning,
+        Size("approximately "),
+        "the process stood still for {} ms",
+    )
+    .from(500),
+    row(
+        "Too many connections from",
+        "live.connections",
+        Warning,
+        Nothing,
+        "connections of one host were turned away",
+    ),
+    row(
+        "Too many connections",
+        "live.connections",
+        Warning,
+        Nothing,
+        "connections were turned away",
+    )
+    .and(&["max allowed is"]),
+    row(
+        "Quit leading due to voter changed mind",
+        "live.flapping",
+        Notice,
+        Nothing,
+        "it gave up leading: a voter had changed its mind",
+    )
+    .from(3),
+    row("Shutdown called. For the reason", "live.flapping", Notice, Nothing, "it gave up leading")
         .from(3),
-    row("Shutdown called. For the reason", &[], "live.flapping", Notice, Nothing, "it gave up leading")
-        .from(3),
-    row("leader election failed", &[], "live.no-leader", Error, Nothing, "it could not find a leader"),
-    row("Notification time out: ", &[], "live.round-grows", Warning, Size("Notification time out: "), "it waited {} ms for votes, alone")
-        .from(30_000),
-    row("We are not a participant", &[], "cfg.myid-not-listed", Warning, Nothing, "it is no participant of its own configuration"),
-    row("Unable to load database on disk", &[], "disk.history", Error, Nothing, "it does not start: its data cannot be loaded"),
+    row(
+        "Notification time out: ",
+        "live.round-grows",
+        Notice,
+        Size("time out: "),
+        "it waited {} ms for votes",
+    )
+    .from(30_000),
+    row(
+        "Unable to load database on disk",
+        "disk.history",
+        Error,
+        Nothing,
+        "it does not start: its data cannot be loaded",
+    ),
 ];
+
+const DIAL: &str = "Cannot open channel to ";
+const OWN_ID: &str = "We got a connection request from a server with our own ID";
+const DROPPING: &str = "Have smaller server identifier, so dropping the connection";
+const FSYNC: &str = "fsync-ing the write ahead log in";
+/// The bytes `GET ` as a length.
+const HTTP: i64 = 0x4745_5420;
+/// The first bytes of a TLS handshake, up to those of 1.3.
+const TLS: i64 = 0x1603_0100;

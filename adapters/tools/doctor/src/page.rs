@@ -9,15 +9,22 @@ pub type Paint<'a> = &'a dyn Fn(Level, &str) -> String;
 /// The text of a report.
 pub fn text(report: &Report, paint: Paint<'_>) -> String {
     let mut text = String::new();
-    for finding in &report.findings {
-        text += &shown(finding, paint);
+    let mut rest: Vec<&Finding> = report.findings.iter().collect();
+    while let Some(first) = rest.first().copied() {
+        // What is true of several servers alike is told once.
+        let key = |finding: &Finding| (finding.rule, finding.level, finding.finding.clone());
+        let is_alike = |other: &&Finding| key(other) == key(first);
+        let (alike, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(is_alike);
+        text += &shown(&alike, first, paint);
         text.push('\n');
+        rest = others;
     }
     if !report.not_looked_at.is_empty() {
         text += "not looked at\n";
         let shown = report.not_looked_at.iter().take(PLACES);
         shown.for_each(|place| text += &not_looked(place));
-        if let Some(more) = report.not_looked_at.len().checked_sub(PLACES).filter(|more| *more > 0) {
+        if let Some(more) = report.not_looked_at.len().checked_sub(PLACES).filter(|more| *more > 0)
+        {
             text += &format!("  … and {more} more\n");
         }
         text.push('\n');
@@ -26,12 +33,13 @@ pub fn text(report: &Report, paint: Paint<'_>) -> String {
 }
 
 /// A finding, in three to eight lines.
-fn shown(finding: &Finding, paint: Paint<'_>) -> String {
+fn shown(alike: &[&Finding], finding: &Finding, paint: Paint<'_>) -> String {
     let level = finding.level.to_string();
     let head = paint(finding.level, &format!("{level:<8} {}", finding.rule));
-    let mut text = format!("{head}  {}\n  {}\n", finding.subject, finding.finding);
-    let seen: Vec<_> =
-        finding.evidence.iter().map(|seen| format!("{}: {}", seen.source, seen.value)).collect();
+    let subjects: Vec<_> = alike.iter().map(|finding| finding.subject.to_string()).collect();
+    let mut text = format!("{head}  {}\n  {}\n", subjects.join("; "), finding.finding);
+    let evidence = alike.iter().flat_map(|finding| &finding.evidence);
+    let seen: Vec<_> = evidence.map(|seen| format!("{}: {}", seen.source, seen.value)).collect();
     for line in seen.iter().take(EVIDENCE) {
         text += &format!("  seen  {line}\n");
     }

@@ -5,15 +5,23 @@ use std::time::Duration;
 
 use quorate_doctor::{Bench, ConfigFile, DataDir, Facts, Log, Looks, Machine};
 use quorate_tokio::core::id::ServerId;
+use quorate_tokio::zoo_cfg::ConfigError;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::dirs::{self, Place};
 use super::{host, logs, names, ports};
 
+/// Configurations, and those that cannot be read.
+#[derive(Default)]
+pub(super) struct Files {
+    pub(super) read: Vec<ConfigFile>,
+    pub(super) broken: Vec<(PathBuf, ConfigError)>,
+}
+
 /// What is to be looked at.
 pub(super) struct Question {
-    pub(super) files: Vec<ConfigFile>,
+    pub(super) files: Files,
     pub(super) logs: Vec<(Option<ServerId>, PathBuf)>,
     pub(super) dirs: Vec<PathBuf>,
     pub(super) bench: bool,
@@ -32,8 +40,12 @@ pub(super) async fn gather(question: Question) -> Gathered {
     let begun = Instant::now();
     let end = begun + budget * 9 / 10;
     let mut looks = Looks::default();
+    let Files { read: files, broken } = files;
     for file in &files {
         looks.done("zoo.cfg", file.id, file.path.display().to_string());
+    }
+    for (path, _) in &broken {
+        looks.done("zoo.cfg", None, path.display().to_string());
     }
     let places = dirs::places(&files, dirs, &mut looks);
     let reading: Vec<_> = places.into_iter().map(|place| Reading::of(place, bench)).collect();
@@ -42,7 +54,7 @@ pub(super) async fn gather(question: Question) -> Gathered {
     let config_paths: Vec<_> = files.iter().map(|file| (file.path.clone(), file.id)).collect();
     let machine = spawn_blocking(move || host::machine(&config_paths));
 
-    let mut facts = Facts { files, ..Facts::default() };
+    let mut facts = Facts { files, broken, ..Facts::default() };
     let patience = budget / 4;
     let named = tokio::spawn(names::resolve(names::hosts(&facts), patience));
     facts.members = ports::look(ports::targets(&facts), patience).await;
@@ -68,7 +80,9 @@ pub(super) async fn gather(question: Question) -> Gathered {
             }
         }
     }
-    facts.machine = machine_of(machine, end, &mut looks).await;
+    if !facts.files.is_empty() {
+        facts.machine = machine_of(machine, end, &mut looks).await;
+    }
     Gathered { facts, looks }
 }
 
@@ -83,7 +97,7 @@ impl logs::Read {
                 Err((id, because)) => looks.failed("log", id, path.display().to_string(), because),
             }
         }
-        facts.clocks = self.clocks;
+        (facts.clocks, facts.elected) = (self.clocks, self.elected);
     }
 }
 
@@ -127,7 +141,9 @@ impl Reading {
                 dir.strays = history.strays;
                 dir.readable = history.readable;
             }
-            Ok(Ok(Err(because))) => looks.failed("data directory", place.id, shown.clone(), because),
+            Ok(Ok(Err(because))) => {
+                looks.failed("data directory", place.id, shown.clone(), because)
+            }
             Ok(Err(_)) | Err(_) => {
                 looks.failed("data directory", place.id, shown.clone(), NO_TIME.to_owned());
             }
@@ -138,7 +154,9 @@ impl Reading {
                     looks.done("writes to the disk", place.id, shown);
                     dir.bench = Some(bench);
                 }
-                Ok(Ok(Err(because))) => looks.failed("writes to the disk", place.id, shown, because),
+                Ok(Ok(Err(because))) => {
+                    looks.failed("writes to the disk", place.id, shown, because)
+                }
                 Ok(Err(_)) | Err(_) => {
                     looks.failed("writes to the disk", place.id, shown, NO_TIME.to_owned());
                 }

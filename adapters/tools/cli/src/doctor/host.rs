@@ -15,10 +15,8 @@ pub(super) fn machine(files: &[(PathBuf, Option<ServerId>)]) -> Machine {
         (Some(Ok(low)), Some(Ok(high))) => Some((low, high)),
         _ => None,
     };
-    let known: Vec<_> = files
-        .iter()
-        .filter_map(|(path, id)| Some((fs::canonicalize(path).ok()?, *id)))
-        .collect();
+    let known: Vec<_> =
+        files.iter().filter_map(|(path, id)| Some((fs::canonicalize(path).ok()?, *id))).collect();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let processes = entries.filter_map(|entry| process(&entry.path(), &known)).collect();
     Machine { ephemeral, processes }

@@ -16,11 +16,13 @@ pub(super) struct Read {
     pub(super) logs: Vec<LogRead>,
     /// How far the clocks of their servers are apart, in microseconds.
     pub(super) clocks: Vec<(i64, i64)>,
+    /// Who was elected when.
+    pub(super) elected: Vec<(i64, i64)>,
 }
 
 /// Reads all of them.
 pub(super) fn read(files: &[(Option<ServerId>, PathBuf)]) -> Read {
-    let mut read = Read { logs: Vec::new(), clocks: Vec::new() };
+    let mut read = Read { logs: Vec::new(), clocks: Vec::new(), elected: Vec::new() };
     let mut whole = Vec::new();
     for (id, path) in files {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -34,12 +36,13 @@ pub(super) fn read(files: &[(Option<ServerId>, PathBuf)]) -> Read {
         };
         read.logs.push((path.clone(), log));
     }
-    if whole.len() > 1 {
+    if !whole.is_empty() {
         let sources: Vec<_> = whole
             .iter()
             .map(|(name, bytes, id)| Source { name, bytes, own: id.map(|id| id.0) })
             .collect();
-        read.clocks = Timeline::of(&sources).offsets();
+        let timeline = Timeline::of(&sources);
+        (read.clocks, read.elected) = (timeline.offsets(), timeline.elected());
     }
     read
 }

@@ -20,7 +20,10 @@ pub(super) fn hosts(facts: &Facts) -> BTreeSet<String> {
 }
 
 /// Looks all of them up, at once.
-pub(super) async fn resolve(hosts: BTreeSet<String>, patience: Duration) -> BTreeMap<String, Found> {
+pub(super) async fn resolve(
+    hosts: BTreeSet<String>,
+    patience: Duration,
+) -> BTreeMap<String, Found> {
     let asked: Vec<_> = hosts
         .into_iter()
         .map(|host| {

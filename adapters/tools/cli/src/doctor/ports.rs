@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use quorate_doctor::{
-    ConfigFile, Facts, Heard, Looks, Member, Port, Silence, Words, client_ports,
-};
+use quorate_doctor::{ConfigFile, Facts, Heard, Looks, Member, Port, Silence, Words, client_ports};
 use quorate_tokio::core::address::HostPort;
 use quorate_tokio::core::id::ServerId;
 use quorate_tokio::core::membership::Role;
@@ -53,8 +51,7 @@ pub(super) fn targets(facts: &Facts) -> Vec<Target> {
     let guess = guessed(facts);
     for target in targets.values_mut() {
         let host = target.election.as_ref().map(|at| at.host.clone());
-        let guessed =
-            host.zip(guess).map(|(host, port)| HostPort { host, port });
+        let guessed = host.zip(guess).map(|(host, port)| HostPort { host, port });
         target.client = clients.remove(&target.id).or(guessed).filter(|at| at.port != 0);
     }
     targets.into_values().collect()

@@ -161,9 +161,7 @@ impl Member {
     /// Whether it says that it follows `leader`, or is it.
     pub fn follows_or_is(&self, leader: ServerId) -> bool {
         match self.heard() {
-            Some(heard) => {
-                heard.state() != ServerState::Looking && heard.leader() == Some(leader)
-            }
+            Some(heard) => heard.state() != ServerState::Looking && heard.leader() == Some(leader),
             None => self.words().is_some_and(|words| {
                 self.id == leader && words.mode.as_deref() == Some("leader")
                     || matches!(words.mode.as_deref(), Some("follower" | "observer"))

@@ -84,12 +84,17 @@ fn ports_collide(facts: &Facts) -> Vec<Found> {
         for member in membership.members() {
             for address in &member.addresses {
                 add(&address.quorum.host, address.quorum.port, (member.id, "its quorum port"));
-                add(&address.election.host, address.election.port, (member.id, "its election port"));
+                add(
+                    &address.election.host,
+                    address.election.port,
+                    (member.id, "its election port"),
+                );
             }
             let host = &member.quorum_address().host;
-            for (client, what) in
-                [(&member.client, "its client port"), (&member.secure_client, "its secure client port")]
-            {
+            for (client, what) in [
+                (&member.client, "its client port"),
+                (&member.secure_client, "its secure client port"),
+            ] {
                 if let Some(client) = client {
                     add(host, client.port, (member.id, what));
                 }
@@ -132,7 +137,8 @@ fn ephemeral(facts: &Facts, uses: &BTreeMap<(String, u16), Vec<Use>>) -> Option<
         let addresses = facts.hosts.get(host).and_then(|found| found.as_ref().ok());
         addresses.is_some_and(|addresses| addresses.iter().any(|address| address.is_here))
     };
-    let taken = uses.iter().filter(|((host, port), _)| (low..=high).contains(port) && is_here(host));
+    let taken =
+        uses.iter().filter(|((host, port), _)| (low..=high).contains(port) && is_here(host));
     let evidence: Vec<_> = taken
         .flat_map(|((host, port), users)| users.iter().map(move |user| (host, port, user)))
         .map(|(host, port, (id, what))| {
@@ -156,7 +162,8 @@ fn address_wildcard(facts: &Facts) -> Vec<Found> {
         for member in cfg.membership.members() {
             let host = &member.election_address().host;
             if host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_unspecified()) {
-                let what = format!("the host of server {} is {host}, to which nobody can dial", member.id);
+                let what =
+                    format!("the host of server {} is {host}, to which nobody can dial", member.id);
                 let subject = Subject::file(&file.path, Some(member.id));
                 found.push(Found::error(subject.key(format!("server.{}", member.id)), what));
             }

@@ -18,7 +18,10 @@ pub(crate) const RULES: &[Rule] = &[
         when: "the server.N lines (host as written, ports, role), groups or weights differ between members",
         why: "there are two views of what a quorum is: votes are ignored for ever, or a leader is elected that cannot commit",
         todo: "write the same server, group and weight lines into all files, and restart one server at a time",
-        sources: &["ZOOKEEPER-3829", "https://github.com/strimzi/strimzi-kafka-operator/issues/8675"],
+        sources: &[
+            "ZOOKEEPER-3829",
+            "https://github.com/strimzi/strimzi-kafka-operator/issues/8675",
+        ],
         explains: &["live.no-leader", "live.votes-differ", "live.round-grows"],
         check: members_differ,
     },
@@ -191,7 +194,8 @@ fn timing_differs(facts: &Facts) -> Vec<Found> {
     let mut found = Vec::new();
     for (file, cfg) in rest {
         let values = ALIKE.iter().map(|(name, value)| (*name, value(cfg), value(first)));
-        let switches = SWITCHES.iter().map(|name| (*name, switch(file, name), switch(first_file, name)));
+        let switches =
+            SWITCHES.iter().map(|name| (*name, switch(file, name), switch(first_file, name)));
         for (name, here, there) in values.chain(switches).filter(|(_, here, there)| here != there) {
             let source = first_file.path.display();
             let what = format!("{name} is {here} here, and {there} in {source}");
@@ -209,8 +213,11 @@ fn timing_differs(facts: &Facts) -> Vec<Found> {
 
 /// The same of what servers tell at their client ports (`conf`).
 fn told_timing(facts: &Facts) -> Vec<Found> {
-    let told: Vec<_> =
-        facts.members.iter().filter_map(|member| Some((member.id, &member.words()?.conf))).collect();
+    let told: Vec<_> = facts
+        .members
+        .iter()
+        .filter_map(|member| Some((member.id, &member.words()?.conf)))
+        .collect();
     let mut found = Vec::new();
     for name in ["tickTime", "initLimit", "syncLimit", "electionAlg"] {
         let values = told.iter().filter_map(|(id, conf)| Some((*id, conf.get(name)?)));

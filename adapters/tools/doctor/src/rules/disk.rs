@@ -3,7 +3,7 @@
 use quorate_driver::zoo_cfg::ZooCfg;
 use quorate_storage::check::{Finding as Damage, Problem, Severity};
 
-use crate::facts::{DataDir, Facts, Space};
+use crate::facts::{DataDir, Facts, Member, Space};
 use crate::finding::{Found, Level, Subject};
 use crate::rule::Rule;
 use crate::rules::settings::newest_snapshot;
@@ -54,7 +54,8 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         id: "disk.fsync",
         levels: &[Level::Error, Level::Warning, Level::Notice],
-        when: "a write takes 1 s and more to be safe, by a log; or p99 is beyond 20 ms (notice) or 100 ms, by --bench-disk",
+        when: "a write takes 1 s and more to be safe, by a log; p99 by --bench-disk, or the mean by mntr, is beyond 20 ms \
+               (notice) or 100 ms",
         why: "every write of the ensemble waits for the disks of a quorum, and pings wait behind them",
         todo: "give the log a device of its own (dataLogDir), or a faster one; see who else writes to it",
         sources: &["zookeeperAdmin.md, fsync.warningthresholdms"],
@@ -65,7 +66,7 @@ pub(crate) const RULES: &[Rule] = &[
         id: "disk.owner",
         levels: &[Level::Error, Level::Notice],
         when: "files do not belong to the directory's owner (error), or everybody here may read them (notice)",
-        why: "after a start as root the service's user cannot write its own files any more",
+        why: "files that the service's user cannot write stop it, as after a start as root; those that all may read show all data",
         todo: "chown -R the data directories to the service's user; umask 027 in its unit keeps others out",
         sources: &["zookeeperAdmin.md"],
         explains: &["live.port-closed"],
@@ -159,8 +160,9 @@ fn newer_than_ensemble(facts: &Facts) -> Vec<Found> {
                 || format!("epoch {}", epoch.unwrap_or_default()),
                 |newest| newest.to_string(),
             );
-            let what =
-                format!("server {id} is stopped and has {last}; the running ones have {others} at most");
+            let what = format!(
+                "server {id} is stopped and has {last}; the running ones have {others} at most"
+            );
             found.push(Found::error(Subject::file(&dir.dir, Some(id)), what));
         }
     }
@@ -199,7 +201,10 @@ fn lack(space: &Space, (error, warning): (u64, u64)) -> Option<(Level, String)> 
     } else {
         return None;
     };
-    Some((level, format!("{} MiB are free, {percent} % of {} MiB", space.free / MIB, space.size / MIB)))
+    Some((
+        level,
+        format!("{} MiB are free, {percent} % of {} MiB", space.free / MIB, space.size / MIB),
+    ))
 }
 
 fn fsync(facts: &Facts) -> Vec<Found> {
@@ -222,7 +227,19 @@ fn fsync(facts: &Facts) -> Vec<Found> {
         );
         found.push(Found::new(level, Subject::file(path, dir.id), what));
     }
+    found.extend(facts.members.iter().filter_map(fsync_of));
     found
+}
+
+/// What a server says of its own disk: the mean since it started, once there were a hundred writes.
+fn fsync_of(member: &Member) -> Option<Found> {
+    let words = member.words()?;
+    let count = words.number("cnt_fsynctime").filter(|count| *count >= 100.0)?;
+    let mean = words.number("avg_fsynctime").filter(|mean| *mean > 20.0)?;
+    let level = if mean > 100.0 { Level::Warning } else { Level::Notice };
+    let what = format!("its {count:.0} writes took {mean:.0} ms to be safe in the mean");
+    let found = Found::new(level, Subject::server(member.id), what);
+    Some(found.seen("mntr", format!("zk_avg_fsynctime {mean}")))
 }
 
 fn owner(facts: &Facts) -> Vec<Found> {
@@ -240,8 +257,13 @@ fn owner(facts: &Facts) -> Vec<Found> {
             found.push(Found::error(Subject::file(&dir.dir, dir.id), what).todo(todo));
         }
         if let Some(file) = &dir.readable {
-            let what = format!("everybody on this machine may read {}", file.display());
-            found.push(Found::notice(Subject::file(&dir.dir, dir.id), what));
+            let what = "everybody on this machine may read its data";
+            let subject = Subject::file(&dir.dir, dir.id);
+            found.push(
+                Found::notice(subject, what)
+                    .seen(file.display(), "readable by others")
+                    .todo("set a umask of 027 in the unit of the service, and chmod -R o-rwx the data directories"),
+            );
         }
     }
     found

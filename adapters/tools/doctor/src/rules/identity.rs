@@ -53,7 +53,7 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         id: "cfg.myid-not-listed",
-        levels: &[Level::Error, Level::Warning],
+        levels: &[Level::Error],
         when: "there is no server.N line for the id in myid",
         why: "the server does not start, or takes part in nothing",
         todo: "write the line into the files of all servers, or the right id into myid",
@@ -92,10 +92,11 @@ fn refusal(file: &ConfigFile) -> Option<&ConfigError> {
 }
 
 fn unreadable(facts: &Facts) -> Vec<Found> {
+    let refused = facts.files.iter().filter_map(|file| Some((&file.path, file.id, refusal(file)?)));
+    let broken = facts.broken.iter().map(|(path, error)| (path, None, error));
     let mut found = Vec::new();
-    for file in &facts.files {
-        let Some(error) = refusal(file) else { continue };
-        let subject = Subject::file(&file.path, file.id);
+    for (path, id, error) in refused.chain(broken) {
+        let subject = Subject::file(path, id);
         let subject = match error {
             ConfigError::MyIdUnreadable { .. }
             | ConfigError::MyId { .. }

@@ -26,7 +26,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         id: "live.no-leader",
         levels: &[Level::Error],
-        when: "nobody leads with a quorum behind it, twice, or a log says that none was found",
+        when: "nobody leads with a quorum behind it, twice",
         why: "nothing is written, and nothing is served but to read-only clients",
         todo: "look at what keeps the voters from one another: `quorate probe`, then `quorate timeline` of their logs",
         sources: &["zookeeperInternals.md"],
@@ -86,7 +86,7 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         id: "live.round-grows",
-        levels: &[Level::Error, Level::Warning],
+        levels: &[Level::Error, Level::Notice],
         when: "a member that looks for a leader is more than 10 rounds above the others, or 3 rounds further than seconds ago",
         why: "an election does not end: a leader is chosen and lost again and again",
         todo: "look at why it loses its leader: `quorate timeline` of the logs of all servers",
@@ -118,8 +118,7 @@ fn no_majority(facts: &Facts) -> Vec<Found> {
         answering.map(|member| member.id).filter(|id| quorum.is_voter(*id)).collect()
     };
     let mut now = answering(&facts.members);
-    let is_lacking =
-        |voters: &[ServerId]| !quorum.is_quorum(voters.iter().copied());
+    let is_lacking = |voters: &[ServerId]| !quorum.is_quorum(voters.iter().copied());
     if !twice(facts) || !is_lacking(&now) || !is_lacking(&answering(&facts.before)) {
         return Vec::new();
     }
@@ -134,15 +133,19 @@ fn no_majority(facts: &Facts) -> Vec<Found> {
         }
     }
     let what = format!(
-        "{there} of {} voters answer: a quorum takes {more} more, of {}",
+        "{there} of {} voters {}: a quorum takes {more} more, of {}",
         voters.len(),
+        if there == 1 { "answers" } else { "answer" },
         shown(&silent)
     );
     let evidence = facts.members.iter().filter(|member| silent.contains(&member.id));
     let evidence = evidence.filter_map(|member| {
         let port = member.election.as_ref()?;
         let because = port.answer.as_ref().err()?;
-        Some(Evidence::new(format!("server {} at {}", member.id, port.address), because.to_string()))
+        Some(Evidence::new(
+            format!("server {} at {}", member.id, port.address),
+            because.to_string(),
+        ))
     });
     vec![Found::error(Subject::default(), what).seen_all(evidence)]
 }
@@ -170,25 +173,25 @@ fn no_leader(facts: &Facts) -> Vec<Found> {
 
 fn port_closed(facts: &Facts) -> Vec<Found> {
     let is_closed = |member: &Member| {
-        matches!(
-            member.silence(),
-            Some(Silence::Refused | Silence::Filtered | Silence::NoRoute)
-        )
+        matches!(member.silence(), Some(Silence::Refused | Silence::Filtered | Silence::NoRoute))
     };
     let closed = facts.members.iter().filter(|member| facts.both_times(member, is_closed));
     let mut found = Vec::new();
     for member in closed {
         let (Some(port), Some(silence)) = (&member.election, member.silence()) else { continue };
         let (means, todo) = match silence {
-            Silence::Filtered => {
-                ("packets are dropped", "let the port through the firewall or security group on the way")
-            }
+            Silence::Filtered => (
+                "packets are dropped",
+                "let the port through the firewall or security group on the way",
+            ),
             Silence::NoRoute => ("there is no route", "correct the address, or the route to it"),
             Silence::Refused if member.words().is_some() => (
                 "nothing listens there, though its client port answers",
                 "correct the election port in its server line, here or there",
             ),
-            _ => ("nothing listens there", "start the server; if it runs, correct its election port"),
+            _ => {
+                ("nothing listens there", "start the server; if it runs, correct its election port")
+            }
         };
         let what = format!("its election port {} is closed: {means}", port.address);
         found.push(
@@ -259,8 +262,11 @@ fn left_out(facts: &Facts) -> Vec<Found> {
     let leader: Vec<_> = leaders.iter().map(|(id, _)| *id).collect();
     looking(facts, Role::Participant)
         .map(|(member, heard)| {
-            let what =
-                format!("it looks for a leader, in round {}, while {} leads", heard.round(), shown(&leader));
+            let what = format!(
+                "it looks for a leader, in round {}, while {} leads",
+                heard.round(),
+                shown(&leader)
+            );
             Found::warning(Subject::server(member.id), what)
         })
         .collect()

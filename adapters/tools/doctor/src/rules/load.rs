@@ -103,8 +103,7 @@ fn lag(facts: &Facts) -> Vec<Found> {
     for (id, now) in lags(&facts.members) {
         let before = lags(&facts.before).find(|(before, _)| *before == id);
         let Some((_, before)) = before.filter(|(_, before)| *before <= now) else { continue };
-        let level =
-            if now > snap_count.unwrap_or(100_000) { Level::Error } else { Level::Warning };
+        let level = if now > snap_count.unwrap_or(100_000) { Level::Error } else { Level::Warning };
         let what = format!("it is {now} transactions behind the leader, and was {before}");
         found.push(Found::new(level, Subject::server(id), what));
     }
@@ -175,7 +174,8 @@ fn digest(facts: &Facts) -> Vec<Found> {
 const DAY: f64 = 86_400.0;
 
 fn counter(facts: &Facts) -> Vec<Found> {
-    let newest = |members: &[Member]| members.iter().filter_map(Member::zxid).max_by_key(|zxid| zxid.0);
+    let newest =
+        |members: &[Member]| members.iter().filter_map(Member::zxid).max_by_key(|zxid| zxid.0);
     let Some(now) = newest(&facts.members) else { return Vec::new() };
     let counted = now.0 & 0xffff_ffff;
     let before = newest(&facts.before).filter(|before| before.epoch() == now.epoch());
@@ -219,7 +219,9 @@ fn tree_size(facts: &Facts) -> Vec<Found> {
         }
         let what: Vec<_> =
             large.iter().map(|(_, value, what)| format!("{value:.0} {what}")).collect();
-        let seen = large.iter().map(|(name, value, _)| Evidence::new("mntr", format!("zk_{name} {value:.0}")));
+        let seen = large
+            .iter()
+            .map(|(name, value, _)| Evidence::new("mntr", format!("zk_{name} {value:.0}")));
         found.push(
             Found::notice(Subject::server(member.id), format!("it has {}", what.join(", ")))
                 .seen_all(seen),

@@ -19,13 +19,13 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         id: "live.flapping",
-        levels: &[Level::Notice],
-        when: "a log tells three times that a server gave up leading",
+        levels: &[Level::Error, Level::Warning, Level::Notice],
+        when: "by the logs three changes of the leader lie within 10 minutes; two are a warning",
         why: "each change of the leader stops the service for a while",
         todo: "look, in this order, at pauses, fsync, syncLimit, clocks, losses of the network; `quorate timeline` shows each",
         sources: &["zookeeperAdmin.md"],
         explains: &[],
-        check: |_| Vec::new(),
+        check: flapping,
     },
     Rule {
         id: "live.connections",
@@ -48,6 +48,33 @@ pub(crate) const RULES: &[Rule] = &[
         check: |_| Vec::new(),
     },
 ];
+
+/// So long, in microseconds, are changes of the leader counted together.
+const WINDOW: i64 = 600_000_000;
+
+/// The first election of a log is no change: who led before is not known.
+fn flapping(facts: &Facts) -> Vec<Found> {
+    let changes = facts.elected.get(1..).unwrap_or_default();
+    let within = |from: usize| {
+        let begun = changes.get(from).map_or(0, |(at, _)| *at);
+        changes.iter().skip(from).take_while(move |(at, _)| at - begun <= WINDOW)
+    };
+    let Some(from) = (0..changes.len()).max_by_key(|from| within(*from).count()) else {
+        return Vec::new();
+    };
+    let leaders: Vec<_> = within(from).map(|(_, leader)| leader.to_string()).collect();
+    let level = match leaders.len() {
+        0 | 1 => return Vec::new(),
+        2 => Level::Warning,
+        _ => Level::Error,
+    };
+    let what = format!(
+        "the leader changed {} times within 10 minutes: {}",
+        leaders.len(),
+        leaders.join(", then ")
+    );
+    vec![Found::new(level, Subject::default(), what)]
+}
 
 /// What lines of logs mean for a rule. Of sizes the worst level alone is told.
 pub(crate) fn found_by(rule: &Rule, facts: &Facts) -> Vec<Found> {
@@ -79,5 +106,6 @@ fn told(log: &Log, line: &LogLine) -> Found {
         line: Some(line.line),
         ..Subject::default()
     };
-    Found::new(meaning.level, subject, what).seen(format!("{}:{}", log.name, line.line), &*line.text)
+    Found::new(meaning.level, subject, what)
+        .seen(format!("{}:{}", log.name, line.line), &*line.text)
 }

@@ -68,7 +68,10 @@ fn clock(facts: &Facts) -> Vec<Found> {
 }
 
 fn subject(process: &Process) -> Subject {
-    Subject { server: process.id.map(|id| id.0), ..Subject::host(format!("process {}", process.pid)) }
+    Subject {
+        server: process.id.map(|id| id.0),
+        ..Subject::host(format!("process {}", process.pid))
+    }
 }
 
 fn limits(facts: &Facts) -> Vec<Found> {
@@ -108,7 +111,10 @@ fn pause(facts: &Facts) -> Vec<Found> {
             return None;
         }
         let what = format!("it was throttled in {throttled} of {periods} periods");
-        Some(Found::warning(subject(process), what).seen("cpu.stat", format!("nr_throttled {throttled}")))
+        Some(
+            Found::warning(subject(process), what)
+                .seen("cpu.stat", format!("nr_throttled {throttled}")),
+        )
     });
     throttled.collect()
 }

@@ -172,7 +172,9 @@ fn trust_empty(facts: &Facts) -> Vec<Found> {
 fn whitelist(facts: &Facts) -> Vec<Found> {
     let mut found = Vec::new();
     for member in &facts.members {
-        let Some(words) = member.words().filter(|words| !words.refused.is_empty()) else { continue };
+        let Some(words) = member.words().filter(|words| !words.refused.is_empty()) else {
+            continue;
+        };
         let what = format!("it does not answer {}", words.refused.join(", "));
         found.push(Found::notice(Subject::server(member.id), what));
     }

@@ -12,7 +12,7 @@ use crate::rule::Rule;
 pub(crate) const RULES: &[Rule] = &[
     Rule {
         id: "live.java-bug",
-        levels: &[Level::Error, Level::Warning, Level::Notice],
+        levels: &[Level::Error, Level::Notice],
         when: "a member is a ZooKeeper of a version with a known fault; an error where acknowledged data can be lost",
         why: "the fault has happened to others, and a newer release does not have it",
         todo: "upgrade to 3.9.5 or newer, one server at a time",
@@ -74,15 +74,16 @@ fn java_bug(facts: &Facts) -> Vec<Found> {
 fn version_mix(facts: &Facts) -> Vec<Found> {
     let mut versions = BTreeMap::<String, Vec<ServerId>>::new();
     for member in &facts.members {
-        let Some(version) = member.words().and_then(|words| words.version.as_ref()) else { continue };
+        let Some(version) = member.words().and_then(|words| words.version.as_ref()) else {
+            continue;
+        };
         let version = version.split(',').next().unwrap_or_default();
         versions.entry(version.to_owned()).or_default().push(member.id);
     }
     if versions.len() < 2 {
         return Vec::new();
     }
-    let evidence =
-        versions.iter().map(|(version, ids)| Evidence::new(shown(ids), version.clone()));
+    let evidence = versions.iter().map(|(version, ids)| Evidence::new(shown(ids), version.clone()));
     let what = format!("members run {} different versions", versions.len());
     vec![Found::notice(Subject::default(), what).seen_all(evidence)]
 }
