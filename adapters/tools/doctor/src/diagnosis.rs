@@ -12,14 +12,19 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
+/// Whether one finding comes of the other: by the table, or as what a log says of a server that was asked itself.
+fn explains(cause: &Finding, effect: &Finding) -> bool {
+    let explained = rule(cause.rule).map_or(&[] as &[_], |rule| rule.explains);
+    let is_of_one = cause.subject.server.is_none() || cause.subject.server == effect.subject.server;
+    let tells_again = cause.rule == effect.rule && cause.rule.starts_with("live.");
+    (explained.contains(&effect.rule)
+        && cause.level <= effect.level
+        && cause.subject.concerns(&effect.subject))
+        || (tells_again && is_of_one && cause.level < effect.level)
+}
+
 /// Puts each finding that another explains under it, as evidence.
 fn fold(findings: Vec<Finding>) -> Vec<Finding> {
-    let explains = |cause: &Finding, effect: &Finding| {
-        let explained = rule(cause.rule).map_or(&[] as &[_], |rule| rule.explains);
-        explained.contains(&effect.rule)
-            && cause.level <= effect.level
-            && cause.subject.concerns(&effect.subject)
-    };
     let causes: Vec<Vec<usize>> = findings
         .iter()
         .map(|effect| {
@@ -31,7 +36,7 @@ fn fold(findings: Vec<Finding>) -> Vec<Finding> {
     for (at, effect) in findings.iter().enumerate() {
         for cause in roots(&causes, at).into_iter().filter(|cause| *cause != at) {
             if let Some(cause) = folded.get_mut(cause) {
-                if !cause.explains.contains(&effect.rule) {
+                if cause.rule != effect.rule && !cause.explains.contains(&effect.rule) {
                     cause.explains.push(effect.rule);
                 }
                 cause.evidence.push(Evidence::new(effect.rule, effect.finding.clone()));

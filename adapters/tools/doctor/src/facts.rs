@@ -124,6 +124,12 @@ impl Facts {
         answering.map(|member| member.id).collect()
     }
 
+    /// Whether servers speak TLS among themselves: their election ports tell a stranger nothing then.
+    pub(crate) fn speaks_tls(&self) -> bool {
+        let tls = self.files.iter().filter_map(|file| file.setting("sslQuorum"));
+        tls.into_iter().any(|setting| setting.value.eq_ignore_ascii_case("true"))
+    }
+
     /// The members that say LEADING, with the epoch of their vote.
     pub(crate) fn leaders(members: &[Member]) -> Vec<(ServerId, Option<i64>)> {
         let leaders = members.iter().filter(|member| member.leads());

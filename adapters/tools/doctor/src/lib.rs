@@ -24,6 +24,11 @@ mod rule;
 mod rules;
 mod words;
 
+#[doc = include_str!("../README.md")]
+#[cfg(doctest)]
+#[derive(Debug)]
+pub struct Readme;
+
 pub use crate::diagnosis::diagnose;
 pub use crate::facts::{
     Address, Bench, DataDir, Facts, Heard, Log, LogLine, Machine, Member, Port, Process, Silence,

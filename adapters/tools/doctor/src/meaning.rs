@@ -31,6 +31,8 @@ enum Number {
     Name(&'static str),
     /// Behind these words: a size.
     Size(&'static str),
+    /// Anywhere, from one to the other.
+    Between((i64, i64)),
 }
 
 impl Meaning {
@@ -48,6 +50,11 @@ impl Meaning {
         match self.number {
             Number::None => Some(None),
             Name(words) => Some(number_behind(text, words)),
+            Between((least, most)) => {
+                let numbers = text.split(|c: char| !c.is_ascii_digit());
+                let mut numbers = numbers.filter_map(|digits| digits.parse::<i64>().ok());
+                numbers.find(|number| (least..=most).contains(number)).map(Some)
+            }
             Size(words) => {
                 let size = number_behind(text, words)?;
                 (self.least..=self.most).contains(&size).then_some(Some(size))
@@ -107,10 +114,10 @@ impl Meaning {
 }
 
 use Level::{Error, Notice, Warning};
-use Number::{Name, None as Nothing, Size};
+use Number::{Between, Name, None as Nothing, Size};
 
 /// All kinds of lines.
-pub(crate) static MEANINGS: [Meaning; 23] = [
+pub(crate) static MEANINGS: [Meaning; 33] = [
     row(DIAL, "live.port-closed", Warning, Name(DIAL), "it could not reach server {}: refused")
         .and(&["Connection refused"])
         .from(3),
@@ -245,6 +252,70 @@ pub(crate) static MEANINGS: [Meaning; 23] = [
     )
     .from(30_000),
     row(
+        "158",
+        "live.tls-mismatch",
+        Warning,
+        Between(TLS_SID),
+        "a server speaks TLS to its plain port: the first bytes read as an id are {}",
+    ),
+    row(
+        "Received packet with invalid packet: -5",
+        "live.tls-mismatch",
+        Warning,
+        Nothing,
+        "a server speaks TLS to its plain port",
+    ),
+    row(
+        "Blocked insecure connection attempt",
+        "live.tls-mismatch",
+        Warning,
+        Nothing,
+        "a server without TLS dialled it",
+    ),
+    row(
+        "SSL peer shut down incorrectly",
+        "live.tls-mismatch",
+        Warning,
+        Nothing,
+        "whom it dialled does not speak TLS",
+    ),
+    row(
+        "Failed to verify both host address and host name",
+        "live.tls-name",
+        Warning,
+        Nothing,
+        "a certificate was not made for the host that showed it",
+    ),
+    row(
+        "PKIX path building failed",
+        "live.tls-chain",
+        Warning,
+        Nothing,
+        "a certificate was signed by nobody whom it trusts",
+    ),
+    row("NotAfter", "live.tls-expired", Warning, Nothing, "a certificate has expired"),
+    row(
+        "will not use DIGEST-MD5",
+        "live.sasl-fips",
+        Warning,
+        Nothing,
+        "DIGEST-MD5 is configured and not used",
+    ),
+    row(
+        "javax.security.sasl.SaslClient.hasInitialResponse()",
+        "live.sasl-fips",
+        Warning,
+        Nothing,
+        "it found no way to say who it is",
+    ),
+    row(
+        "leader election failed so far",
+        "live.no-leader",
+        Notice,
+        Nothing,
+        "it had found no leader for half a minute",
+    ),
+    row(
         "Unable to load database on disk",
         "disk.history",
         Error,
@@ -261,3 +332,5 @@ const FSYNC: &str = "fsync-ing the write ahead log in";
 const HTTP: i64 = 0x4745_5420;
 /// The first bytes of a TLS handshake, up to those of 1.3.
 const TLS: i64 = 0x1603_0100;
+/// Such an id begins with the bytes of a TLS handshake, 0x16 0x03.
+const TLS_SID: (i64, i64) = (0x1603_0000_0000_0000, 0x1603_ffff_ffff_ffff);

@@ -2,9 +2,11 @@
 
 use quorate_core::membership::Role;
 use quorate_core::vote::ServerState;
-use quorate_doctor::{Facts, Level, diagnose};
+use quorate_doctor::{Facts, Level, Silence, diagnose};
 
-use crate::ensemble::{BASICS, file, follower, heard, leader, srvr, twice, well, with_data, words};
+use crate::ensemble::{
+    BASICS, THREE, file, follower, heard, leader, srvr, twice, well, with_data, words,
+};
 
 fn assert_well(facts: &Facts) {
     let found = diagnose(facts);
@@ -54,6 +56,21 @@ fn five_servers_one_of_them_an_observer_where_a_leader_has_just_begun() {
     }
     assert!(!facts.should_look_again());
     assert_well(&facts);
+}
+
+#[test]
+fn servers_that_speak_tls_among_themselves_with_client_ports_that_answer_or_are_not_known() {
+    let text = format!("{BASICS}sslQuorum=true\n{THREE}");
+    let mut members = vec![follower(1), follower(2), leader(3)];
+    for member in &mut members {
+        member.election.as_mut().unwrap().answer = Err(Silence::HungUp);
+    }
+    let with_files = |facts: Facts| Facts { files: vec![file(1, &text)], ..facts };
+    assert_well(&with_files(twice(&members)));
+    for member in &mut members {
+        member.client = None;
+    }
+    assert_well(&with_files(twice(&members)));
 }
 
 #[test]

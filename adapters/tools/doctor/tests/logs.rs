@@ -2,9 +2,9 @@
 
 use quorate_core::id::ServerId;
 use quorate_doctor::Level::{Error, Notice, Warning};
-use quorate_doctor::{Facts, Log, diagnose};
+use quorate_doctor::{Facts, Log, Silence, diagnose};
 
-use crate::ensemble::well;
+use crate::ensemble::{follower, leader, silent, twice, well};
 use crate::planted::{Plant, plant};
 
 /// A log of server 1 with these lines.
@@ -132,7 +132,60 @@ pub(crate) const PLANTS: &[Plant] = &[
     plant("live.round-grows", Notice, "server 1, 1.log:1", "waited 51200 ms", || {
         of("INFO Notification time out: 51200 ms")
     }),
+    plant("live.no-leader", Notice, "server 1, 1.log:1", "no leader for half a minute", || {
+        of(
+            "2026-11-26T13:20:01.065643Z  WARN quorate_driver::drive::publish: leader election failed so far: fewer than a quorum of voters can be heard",
+        )
+    }),
+    plant("live.tls-mismatch", Warning, "server 1, 1.log:1", "are 1586111497985392640", || {
+        of("WARN Connection broken for id 1586111497985392640, my id = 1")
+    }),
+    plant("live.tls-mismatch", Warning, "server 1", "speaks TLS", || {
+        of("ERROR Received packet with invalid packet: -50331648 bytes")
+    }),
+    plant("live.tls-mismatch", Warning, "server 1", "without TLS", || {
+        of("ERROR Blocked insecure connection attempt from /10.0.0.2:4711")
+    }),
+    plant("live.tls-mismatch", Warning, "server 1", "does not speak TLS", || {
+        of(
+            "javax.net.ssl.SSLHandshakeException: Remote host terminated: SSL peer shut down incorrectly",
+        )
+    }),
+    plant("live.tls-name", Warning, "server 1", "not made for the host", || {
+        of("ERROR Failed to verify both host address and host name")
+    }),
+    plant("live.tls-chain", Warning, "server 1", "nobody whom it trusts", || {
+        of(
+            "sun.security.validator.ValidatorException: PKIX path building failed: unable to find valid certification path",
+        )
+    }),
+    plant("live.tls-expired", Warning, "server 1", "has expired", || {
+        of("java.security.cert.CertificateExpiredException: NotAfter: Thu Nov 26 13:19:45 UTC 2026")
+    }),
+    plant("live.sasl-fips", Warning, "server 1", "not used", || {
+        of("INFO QuorumLearner will not use DIGEST-MD5 as SASL mechanism")
+    }),
+    plant("live.sasl-fips", Warning, "server 1", "no way to say", || {
+        of(
+            "Cannot invoke \"javax.security.sasl.SaslClient.hasInitialResponse()\" because \"sc\" is null",
+        )
+    }),
 ];
+
+#[test]
+fn what_a_server_shows_itself_is_not_told_once_more_from_a_log() {
+    let log = Log::of(
+        "2.log",
+        None,
+        format!("{DIAL}java.net.ConnectException: Connection refused\n").repeat(3).as_bytes(),
+    );
+    let members = [follower(1), silent(2, Silence::Refused), leader(3)];
+    let found = diagnose(&Facts { logs: vec![log], ..twice(&members) });
+    let closed: Vec<_> =
+        found.iter().filter(|finding| finding.rule == "live.port-closed").collect();
+    let [one] = closed.as_slice() else { panic!("{closed:#?}") };
+    assert_eq!((one.level, one.evidence.len()), (Error, 2));
+}
 
 #[test]
 fn what_a_log_says_of_a_server_that_it_hears_later_is_over() {

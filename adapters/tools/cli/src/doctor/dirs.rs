@@ -91,6 +91,9 @@ fn space(dir: &Path) -> Option<Space> {
 /// Reads all that is in it. While a server writes, the end of its log and a file that goes may look wrong: what is told
 /// was so twice.
 pub(super) fn history(place: &Place) -> Result<History, String> {
+    if !place.dir.join("version-2").is_dir() {
+        return Err("it has no version-2: no server has written there yet".to_owned());
+    }
     let check = || {
         check_on(Disk, &place.dir, place.log_dir.as_deref(), place.txn_bytes_max)
             .map_err(|error| error.to_string())

@@ -100,14 +100,14 @@ fn cfg_of<'a>(facts: &'a Facts, dir: &DataDir) -> Option<&'a ZooCfg> {
 
 /// Whether what was found is about the small files.
 fn is_of_epochs(damage: &Damage) -> bool {
-    match damage.problem {
+    matches!(
+        damage.problem,
         Problem::Garbage(_)
-        | Problem::NoEpoch(_)
-        | Problem::NotPromised { .. }
-        | Problem::LastNotPromised { .. }
-        | Problem::Leftover => true,
-        _ => false,
-    }
+            | Problem::NoEpoch(_)
+            | Problem::NotPromised { .. }
+            | Problem::LastNotPromised { .. }
+            | Problem::Leftover
+    )
 }
 
 fn damages(facts: &Facts) -> impl Iterator<Item = (&DataDir, &Damage)> {

@@ -15,8 +15,8 @@ pub(crate) const RULES: &[Rule] = &[
         id: "cfg.unreadable",
         levels: &[Level::Error],
         when: "a file breaks the grammar, or a value is not of its kind",
-        why: "the server does not start with this file",
-        todo: "correct the line; `quorate serve` and ZooKeeper read it in the same way",
+        why: "a server does not start with this file, or takes the line for something else than it says",
+        todo: "correct the line; what is right stands on ZooKeeper's page of its configuration",
         sources: &["QuorumPeerConfig.java"],
         explains: &[],
         check: unreadable,
@@ -168,22 +168,20 @@ fn myid_missing(facts: &Facts) -> Vec<Found> {
 }
 
 fn myid_invalid(facts: &Facts) -> Vec<Found> {
-    let wrong = facts.files.iter().filter_map(|file| match refusal(file)? {
-        error @ ConfigError::MyId { file: myid, .. } => {
-            Some(Found::error(Subject::file(myid, None), error.to_string()))
-        }
-        _ => None,
+    let wrong = facts.files.iter().filter_map(|file| {
+        let error = refusal(file)?;
+        let ConfigError::MyId { file: myid, .. } = error else { return None };
+        Some(Found::error(Subject::file(myid, None), error.to_string()))
     });
     wrong.collect()
 }
 
 fn myid_not_listed(facts: &Facts) -> Vec<Found> {
-    let wrong = facts.files.iter().filter_map(|file| match refusal(file)? {
-        error @ ConfigError::MyIdNotListed { file: myid, id, .. } => {
-            let found = Found::error(Subject::file(myid, Some(*id)), error.to_string());
-            Some(found.seen(file.path.display(), "the server lines"))
-        }
-        _ => None,
+    let wrong = facts.files.iter().filter_map(|file| {
+        let error = refusal(file)?;
+        let ConfigError::MyIdNotListed { file: myid, id, .. } = error else { return None };
+        let found = Found::error(Subject::file(myid, Some(*id)), error.to_string());
+        Some(found.seen(file.path.display(), "the server lines"))
     });
     wrong.collect()
 }

@@ -25,8 +25,8 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         id: "live.no-leader",
-        levels: &[Level::Error],
-        when: "nobody leads with a quorum behind it, twice",
+        levels: &[Level::Error, Level::Notice],
+        when: "nobody leads with a quorum behind it, twice; a notice where a log of ours says that none was found for long",
         why: "nothing is written, and nothing is served but to read-only clients",
         todo: "look at what keeps the voters from one another: `quorate probe`, then `quorate timeline` of their logs",
         sources: &["zookeeperInternals.md"],
@@ -114,7 +114,7 @@ fn no_majority(facts: &Facts) -> Vec<Found> {
     let Some(membership) = facts.membership() else { return Vec::new() };
     let quorum = membership.quorum();
     let answering = |members: &[Member]| -> Vec<ServerId> {
-        let answering = members.iter().filter(|member| member.answers());
+        let answering = members.iter().filter(|member| is_there(facts, member));
         answering.map(|member| member.id).filter(|id| quorum.is_voter(*id)).collect()
     };
     let mut now = answering(&facts.members);
@@ -150,8 +150,17 @@ fn no_majority(facts: &Facts) -> Vec<Found> {
     vec![Found::error(Subject::default(), what).seen_all(evidence)]
 }
 
+/// Whether a process is there: one that speaks TLS takes a connection, and tells nothing.
+fn is_there(facts: &Facts, member: &Member) -> bool {
+    let is_mute =
+        matches!(member.silence(), Some(Silence::HungUp | Silence::NoAnswer | Silence::Strange(_)));
+    member.answers() || (facts.speaks_tls() && is_mute)
+}
+
 fn no_leader(facts: &Facts) -> Vec<Found> {
-    let asked = facts.members.iter().any(|member| member.election.is_some());
+    let all_tell =
+        || facts.members.iter().all(|member| !is_there(facts, member) || member.answers());
+    let asked = facts.members.iter().any(|member| member.election.is_some()) && all_tell();
     if !asked || !twice(facts) || facts.is_led(&facts.members) || facts.is_led(&facts.before) {
         return Vec::new();
     }
@@ -189,7 +198,12 @@ fn port_closed(facts: &Facts) -> Vec<Found> {
                 "nothing listens there, though its client port answers",
                 "correct the election port in its server line, here or there",
             ),
-            _ => {
+            Silence::Refused
+            | Silence::Unresolved(_)
+            | Silence::NoAnswer
+            | Silence::HungUp
+            | Silence::Strange(_)
+            | Silence::Other(_) => {
                 ("nothing listens there", "start the server; if it runs, correct its election port")
             }
         };
