@@ -254,6 +254,7 @@ impl Service {
         let Some(connection) = self.clients.remove(&client) else { return false };
         let session = match connection.state {
             State::Open { session }
+            | State::Kept { session }
             | State::Opening { session, .. }
             | State::Asking { session, .. } => session,
             State::New | State::Between => 0,

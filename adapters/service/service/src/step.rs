@@ -115,7 +115,8 @@ impl Service {
                 self.on_serving(step, leads, &membership);
                 self.end_between(step);
             }
-            Event::Retired => self.retire(step),
+            Event::Retired => self.retire(step, Some(step.at)),
+            Event::Replaced => self.on_replaced(step),
             Event::Synced(sync) => self.on_synced(sync),
             Event::SyncRefused(sync) => self.on_sync_refused(step, sync),
             Event::Pinged => self.on_pinged(step),
@@ -177,13 +178,11 @@ impl Service {
         self.role = Role::Leader(Box::new(Leading { tracker, alone, containers }));
     }
 
-    /// It serves no longer: every client finds another server, or this one again. What is under way may come to pass.
-    pub(crate) fn retire(&mut self, step: &mut Step<'_>) {
-        (self.role, self.retired) = (Role::Idle, Some(step.at));
-        while let Some((&client, _)) = self.clients.first_key_value() {
-            self.close(step.out, client, Close::AfterWriting);
-        }
-        self.by_session.clear();
+    /// It serves no longer. Every client with something under way finds another server, or this one again; what it has asked
+    /// for may come to pass. The others wait here for the next leader, if that may come soon.
+    pub(crate) fn retire(&mut self, step: &mut Step<'_>, since: Option<Instant>) {
+        (self.role, self.retired) = (Role::Idle, since);
+        self.part(step);
         self.telling.clear();
         self.submitted.clear();
         self.waiting.clear();

@@ -61,7 +61,7 @@ impl Service {
 fn is_busy(connection: &Connection) -> bool {
     match connection.state {
         State::New => connection.telling.is_some(),
-        State::Between => false,
+        State::Between | State::Kept { .. } => false,
         State::Opening { .. } | State::Asking { .. } => true,
         State::Open { .. } => !connection.queue.is_empty(),
     }

@@ -95,6 +95,8 @@ pub enum Event {
     },
     /// It serves no longer.
     Retired,
+    /// The application's state is another one as a whole: a leader's snapshot was adopted, while this server does not serve.
+    Replaced,
     /// What is applied by now is as new as everything that was acknowledged before that [`Output::Sync`].
     Synced(SyncId),
     /// There is no such read point: the leader is lost, or is about to be.

@@ -155,6 +155,7 @@ impl<A: Application> Worker<A> {
             Order::Adopt(label, state) => {
                 self.application.adopt(*state);
                 self.applied = label;
+                self.tell_service(clients::Event::Replaced, done);
             }
             Order::Prepare { epoch, zxid, origin, request } => {
                 let (now_ms, most) = (now_ms(), self.txn_bytes_max);

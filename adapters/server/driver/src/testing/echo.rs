@@ -274,6 +274,7 @@ impl Clients<Echo> for Answers {
                 (self.serves, self.epoch, self.leads) = (true, Some(epoch), leads);
                 vec![]
             }
+            Event::Replaced => vec![],
             Event::Retired => {
                 self.serves = false;
                 for (client, _) in std::mem::take(&mut self.clients) {
