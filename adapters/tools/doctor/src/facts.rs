@@ -146,6 +146,19 @@ impl Facts {
         })
     }
 
+    /// Who is further behind the leader than what it keeps, and by how much.
+    ///
+    /// A server that has just taken over a leader's history may tell the zxid of the epoch before: it is compared only
+    /// within one epoch.
+    pub(crate) fn lags(members: &[Member]) -> impl Iterator<Item = (ServerId, i64)> {
+        let leader = members.iter().find(|member| member.leads()).and_then(Member::zxid);
+        members.iter().filter_map(move |member| {
+            let (leader, own) = (leader?, member.zxid()?);
+            let behind = leader.0.checked_sub(own.0)?;
+            (leader.epoch() == own.epoch() && behind > KEPT).then_some((member.id, behind))
+        })
+    }
+
     /// Whether there is reason to ask all members once more: somebody is silent, looks for a leader, disagrees, or has
     /// much to do.
     pub fn should_look_again(&self) -> bool {
@@ -169,6 +182,9 @@ impl Facts {
             || self.members.len() < membership.members().len()
             || !self.members.iter().all(settled)
             || self.members.iter().any(busy)
-            || crate::rules::lags(&self.members).next().is_some()
+            || Self::lags(&self.members).next().is_some()
     }
 }
+
+/// The transactions that a leader keeps for those who are behind (`commitLogCount`).
+const KEPT: i64 = 500;

@@ -16,8 +16,6 @@ use crate::facts::Facts;
 use crate::finding::Finding;
 use crate::rule::Rule;
 
-pub(crate) use self::load::lags;
-
 /// All rules, in the order in which they are told.
 pub static RULES: &[&[Rule]] = &[
     identity::RULES,

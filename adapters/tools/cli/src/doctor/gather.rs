@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use quorate_doctor::{Bench, ConfigFile, DataDir, Facts, Log, Looks, Machine};
+use quorate_doctor::{Bench, ConfigFile, DataDir, Facts, Looks, Machine};
 use quorate_tokio::core::id::ServerId;
 use quorate_tokio::zoo_cfg::ConfigError;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -167,6 +167,3 @@ impl Reading {
 }
 
 const NO_TIME: &str = "it was not read within the budget; give it more with --budget";
-
-/// A log, or whose it is and why it could not be read.
-pub(super) type LogRead = (PathBuf, Result<Log, (Option<ServerId>, String)>);

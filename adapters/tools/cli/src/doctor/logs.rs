@@ -9,7 +9,8 @@ use quorate_doctor::Log;
 use quorate_timeline::{Source, Timeline};
 use quorate_tokio::core::id::ServerId;
 
-use super::gather::LogRead;
+/// A log, or whose it is and why it could not be read.
+pub(super) type LogRead = (PathBuf, Result<Log, (Option<ServerId>, String)>);
 
 /// What logs say.
 pub(super) struct Read {

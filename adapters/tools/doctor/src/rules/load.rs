@@ -1,7 +1,5 @@
 //! Rules of an ensemble that serves: how far members are behind, how much waits, how large the tree is.
 
-use quorate_core::id::ServerId;
-
 use crate::facts::{Facts, Member};
 use crate::finding::{Evidence, Found, Level, Subject};
 use crate::rule::Rule;
@@ -81,27 +79,11 @@ pub(crate) const RULES: &[Rule] = &[
     },
 ];
 
-/// The transactions that a leader keeps for those who are behind (`commitLogCount`).
-const KEPT: i64 = 500;
-
-/// Who is further behind the leader than what it keeps, and by how much.
-///
-/// A server that has just taken over a leader's history may tell the zxid of the epoch before: it is compared only
-/// within one epoch.
-pub(crate) fn lags(members: &[Member]) -> impl Iterator<Item = (ServerId, i64)> {
-    let leader = members.iter().find(|member| member.leads()).and_then(Member::zxid);
-    members.iter().filter_map(move |member| {
-        let (leader, own) = (leader?, member.zxid()?);
-        let behind = leader.0.checked_sub(own.0)?;
-        (leader.epoch() == own.epoch() && behind > KEPT).then_some((member.id, behind))
-    })
-}
-
 fn lag(facts: &Facts) -> Vec<Found> {
     let snap_count = facts.read_files().map(|(_, cfg)| i64::from(cfg.snap_count)).next();
     let mut found = Vec::new();
-    for (id, now) in lags(&facts.members) {
-        let before = lags(&facts.before).find(|(before, _)| *before == id);
+    for (id, now) in Facts::lags(&facts.members) {
+        let before = Facts::lags(&facts.before).find(|(before, _)| *before == id);
         let Some((_, before)) = before.filter(|(_, before)| *before <= now) else { continue };
         let level = if now > snap_count.unwrap_or(100_000) { Level::Error } else { Level::Warning };
         let what = format!("it is {now} transactions behind the leader, and was {before}");
