@@ -11,6 +11,7 @@
 //!   quorate admin zoo.cfg VERB       what a running server is to do: hand its leadership over, read its file again, …
 //!   quorate reconfig zoo.cfg         another membership, while the ensemble serves
 //!   quorate probe HOST:PORT...       asks servers for their view, on their election ports
+//!   quorate doctor [zoo.cfg...]      what is wrong with an ensemble, Java's or ours, and what to do
 //!   quorate elect ... -- COMMAND     runs a command while this process leads, by an election in ZooKeeper or etcd
 //!   quorate designate FILE           names a leader by hand while that store is out of reach
 //!   quorate sim                      ensembles in a simulated world, by the thousand
@@ -39,6 +40,7 @@ mod completions;
 mod control;
 mod cpu;
 mod demo;
+mod doctor;
 mod elect;
 mod event;
 mod example;
@@ -70,6 +72,7 @@ mod threads;
 mod timeline;
 mod utc;
 mod wait;
+mod word;
 
 use std::future::Future;
 use std::io::{self, Write};
@@ -98,6 +101,7 @@ enum Command {
     Admin(operate::Arguments),
     Reconfig(reconfig::Arguments),
     Probe(probe::Arguments),
+    Doctor(doctor::Arguments),
     Elect(elect::Arguments),
     Designate(elect::DesignateArguments),
     /// The command of an election; `elect` starts it.
@@ -141,6 +145,7 @@ fn main() -> ExitCode {
         Command::Admin(arguments) => on_runtime(operate::run(arguments)),
         Command::Reconfig(arguments) => on_runtime(reconfig::run(arguments)),
         Command::Probe(arguments) => on_runtime(probe::run(arguments)),
+        Command::Doctor(arguments) => on_runtime(doctor::run(arguments)),
         Command::Elect(arguments) => on_runtime(elect::run(arguments)),
         Command::Designate(arguments) => on_runtime(elect::designate_leader(arguments)),
         Command::ElectChild(arguments) => elect::become_command(&arguments),

@@ -32,7 +32,7 @@ use quorate_tokio::core::address::HostPort;
 use quorate_tokio::core::id::ServerId;
 use serde::Serialize;
 
-use self::ask::ask;
+pub(crate) use self::ask::{AskError, ask};
 use self::compare::{Finding, compare};
 use self::page::table;
 use crate::address::address;
@@ -105,7 +105,7 @@ pub(crate) async fn ask_all(
 
 /// An id so large that the connection which the probe dials is the one that stays; most likely not
 /// even another probe's.
-fn random_id() -> i64 {
+pub(crate) fn random_id() -> i64 {
     let random = RandomState::new().hash_one(std::process::id());
     (1 << 62) | i64::try_from(random >> 3).unwrap_or(0)
 }

@@ -10,6 +10,7 @@ mod compressed;
 mod control;
 mod demo;
 mod descriptors;
+mod doctor;
 mod elect;
 mod inspect;
 mod logs;

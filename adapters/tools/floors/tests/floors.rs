@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use quorate_floors::{Place, sources, survey};
 
 use crate::plans::{
-    application, cli, core, driver, etcd, http, leadership, metrics, recipes, rescue, service, sim,
+    application, cli, core, doctor, driver, etcd, http, leadership, metrics, recipes, rescue, service, sim,
     storage, timeline, znode, zookeeper,
 };
 
@@ -19,6 +19,7 @@ use crate::plans::{
 const PLANS: &[(&str, &[(&str, Place)])] = &[
     ("core", core::PLAN),
     ("adapters/tools/cli", cli::PLAN),
+    ("adapters/tools/doctor", doctor::PLAN),
     ("adapters/server/driver", driver::PLAN),
     ("adapters/recipes/etcd", etcd::PLAN),
     ("adapters/leadership", leadership::PLAN),

@@ -7,6 +7,7 @@
 pub(crate) mod application;
 pub(crate) mod cli;
 pub(crate) mod core;
+pub(crate) mod doctor;
 pub(crate) mod driver;
 pub(crate) mod etcd;
 pub(crate) mod http;
