@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use quorate_floors::{Place, sources, survey};
 
 use crate::plans::{
-    application, cli, core, doctor, driver, etcd, http, leadership, metrics, recipes, rescue, service, sim,
-    storage, timeline, znode, zookeeper,
+    application, cli, core, doctor, driver, etcd, http, leadership, metrics, recipes, rescue,
+    service, sim, storage, timeline, znode, zookeeper,
 };
 
 /// The plans of all crates, by folder; a crate of one file needs none.
