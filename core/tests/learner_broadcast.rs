@@ -500,9 +500,8 @@ fn one_snapshot_is_taken_at_a_time() {
 fn a_snapshot_that_the_operator_asks_for_is_of_now_and_behind_one_that_is_being_taken() {
     let (mut bench, link) = follower_with(|_| {});
     let taken = |outputs: &[Output]| {
-        let taken = |output: &Output| match output {
-            Output::TakeSnapshot(label) => Some(*label),
-            _ => None,
+        let taken = |output: &Output| {
+            if let Output::TakeSnapshot(label) = output { Some(*label) } else { None }
         };
         outputs.iter().filter_map(taken).collect::<Vec<_>>()
     };

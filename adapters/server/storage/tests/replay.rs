@@ -47,8 +47,10 @@ fn directory(label: i64, logs: &[Vec<u8>]) -> Forgetful {
     Forgetful::new(state)
 }
 
-/// What is read, and the files that it is in.
-fn read(disk: &Forgetful, label: i64) -> Result<(Vec<i64>, Vec<(i64, u64)>), String> {
+/// The zxids of what is read, and the files that it is in: where they start, and how long they are.
+type Read = (Vec<i64>, Vec<(i64, u64)>);
+
+fn read(disk: &Forgetful, label: i64) -> Result<Read, String> {
     let dirs = Dirs::of(Path::new("/data"), None);
     let steps = disk.0.borrow().steps;
     let read = || {

@@ -165,8 +165,8 @@ fn data_dir(arguments: &Arguments) -> Result<PathBuf, Failure> {
     };
     let told = std::fs::read_to_string(&arguments.file).unwrap_or_default();
     let lines = told.lines().filter_map(|line| line.split_once('='));
-    let dirs = lines.filter(|(key, _)| key.trim() == "dataDir").map(|(_, dir)| dir.trim());
-    dirs.last().map(PathBuf::from).ok_or_else(|| Failure::usage(wrong.to_string()))
+    let mut dirs = lines.filter(|(key, _)| key.trim() == "dataDir").map(|(_, dir)| dir.trim());
+    dirs.next_back().map(PathBuf::from).ok_or_else(|| Failure::usage(wrong.to_string()))
 }
 
 /// What was done, or why not.

@@ -23,7 +23,8 @@ fn doctor(files: &[String], more: &[&str]) -> Output {
 }
 
 fn json(output: &Output) -> Value {
-    serde_json::from_str(stdout(output)).expect(stderr(output))
+    serde_json::from_str(stdout(output))
+        .unwrap_or_else(|error| panic!("{error}: {}", stderr(output)))
 }
 
 /// What was found at warning or above, as rule and subject: but for what is true of the machine on which the tests run.

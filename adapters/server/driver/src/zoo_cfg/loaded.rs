@@ -97,6 +97,7 @@ impl Loaded {
 }
 
 /// The key of a line that has no effect.
+#[allow(clippy::wildcard_enum_match_arm, reason = "all others have one")]
 fn ineffective(warning: &crate::zoo_cfg::Warning) -> Option<&str> {
     match &warning.caution {
         Caution::UnknownKey { key, .. }

@@ -47,6 +47,7 @@ async fn ask(at: HostPort, patience: Duration) -> Heard {
     tokio::time::timeout(patience, asking).await.unwrap_or(Heard::Nothing)
 }
 
+#[allow(clippy::wildcard_enum_match_arm, reason = "all others are of this machine")]
 fn of(error: &io::Error) -> Heard {
     match error.kind() {
         io::ErrorKind::ConnectionRefused
