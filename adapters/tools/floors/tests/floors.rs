@@ -47,10 +47,7 @@ const PLANS: &[(&str, &[(&str, Place)])] = &[
 ];
 
 /// Uses that a plan forbids and that stand for now, by crate. One that is no longer there fails the test.
-const STANDING: &[(&str, &[(&str, &str)])] = &[
-    // A test in the module, against a real server.
-    ("adapters/recipes/etcd", &[("offer_calls", "peers")]),
-];
+const STANDING: &[(&str, &[(&str, &str)])] = &[];
 
 #[test]
 fn every_crate_keeps_its_floors() {
