@@ -160,7 +160,7 @@ impl Judge {
             }
         };
         let by_java = self.is_by_java(zxid.epoch());
-        // A leader of ZooKeeper looks at no list there.
+        // A leader of ZooKeeper looks at no list there, nor at whether the session ends (`PrepRequestProcessor`).
         let unasked = by_java && header.kind == kind::DELETE_CONTAINER;
         if unasked {
         } else if let Outcome::Multi(outcomes) = &outcome {
@@ -186,7 +186,9 @@ impl Judge {
             versions.retain(|(at, _)| *at != zxid);
             versions.push((zxid, now));
         }
-        self.sessions.on_committed(server, zxid, header, &outcome)?;
+        if !unasked {
+            self.sessions.on_committed(server, zxid, header, &outcome)?;
+        }
         owners_live(server, &self.tree)?;
         if header.client != 0 && header.cxid != 0 {
             self.by_request.insert(header.request(), zxid);
