@@ -27,8 +27,9 @@ pub(crate) struct Sessions {
     lost: BTreeMap<ServerId, Instant>,
     /// Since when a server leads.
     leads: BTreeMap<ServerId, Instant>,
-    /// Where each leader was asked last whether a session lives, or has said so itself.
-    owners: BTreeMap<(ServerId, i64), ServerId>,
+    /// Where each leader was asked last whether a session lives, or has said so itself; nowhere if the link is gone by
+    /// which it was asked.
+    owners: BTreeMap<(ServerId, i64), Option<ServerId>>,
     /// To which server each request was sent.
     sent: BTreeMap<RequestId, ServerId>,
     /// Which sessions this leader has taken for silent.
@@ -91,8 +92,8 @@ impl Sessions {
         self.sent.insert(id, to);
     }
 
-    /// A session is at this server from here on, as a leader says.
-    pub(crate) fn on_moved(&mut self, leader: ServerId, session: i64, to: ServerId) {
+    /// A session is at this server from here on, as a leader says; at none any more if the link has gone meanwhile.
+    pub(crate) fn on_moved(&mut self, leader: ServerId, session: i64, to: Option<ServerId>) {
         let before = self.owners.insert((leader, session), to);
         self.moved += u64::from(before.is_some_and(|before| before != to));
     }
@@ -119,7 +120,7 @@ impl Sessions {
             return Ok(());
         }
         let owner = self.owners.get(&(leader, id.client));
-        let (Some(by), Some(at)) = (self.sent.get(&id), owner) else { return Ok(()) };
+        let (Some(by), Some(Some(at))) = (self.sent.get(&id), owner) else { return Ok(()) };
         if by != at && self.stale.insert(id) {
             self.stale_writes += 1;
         }
@@ -160,7 +161,7 @@ impl Sessions {
     /// A server reads something of a session's client.
     pub(crate) fn on_heard(&mut self, server: ServerId, session: i64, now: Instant) {
         // A leader tells its own clients that their sessions are elsewhere.
-        if self.owners.get(&(server, session)).is_some_and(|owner| *owner != server) {
+        if self.owners.get(&(server, session)).is_some_and(|owner| *owner != Some(server)) {
             return;
         }
         let heard = self.heard.entry((session, server)).or_default();
@@ -185,7 +186,7 @@ impl Sessions {
     /// Whether a session does not end, and is nowhere but at this server, as far as leaders were told.
     pub(crate) fn is_at(&self, session: i64, server: ServerId) -> bool {
         let mut said = self.owners.iter().filter(|((_, of), _)| *of == session);
-        !self.closing.contains(&session) && said.all(|(_, at)| *at == server)
+        !self.closing.contains(&session) && said.all(|(_, at)| *at == Some(server))
     }
 
     /// A server begins to lead.

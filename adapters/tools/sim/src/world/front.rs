@@ -380,7 +380,7 @@ impl World {
                             if let Some(leader) = &mut front.leader {
                                 leader.takes_over(session);
                             }
-                            sessions.on_moved(id, session, id);
+                            sessions.on_moved(id, session, Some(id));
                         }
                     }
                     if crowd.waiting(client).is_none() {

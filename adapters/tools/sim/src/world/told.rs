@@ -93,7 +93,7 @@ impl World {
             Told::Revalidate { from, body } => {
                 let learner = self.network.at_the_other_end(*from);
                 let session = body.first_chunk().copied().map(i64::from_be_bytes);
-                if let (Some(learner), Some(session)) = (learner, session) {
+                if let Some(session) = session {
                     sessions.on_moved(id, session, learner);
                 }
             }
