@@ -10,10 +10,12 @@
 mod clients;
 mod inputs;
 mod leaving;
+mod outage;
 mod outputs;
 mod publish;
 
 pub(crate) use clients::{ClientLinks, Place};
+pub(crate) use outage::{Outage, Reopen, Reopened};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,7 +35,7 @@ use quorate_core::report::Report;
 use quorate_core::time::Instant as CoreInstant;
 use quorate_leadership::LeadershipGate;
 
-use crate::disk::Disk;
+use crate::disk::{Disk, Faults};
 use crate::error::ServerError;
 use crate::host::callers::Ask;
 use crate::host::proposal::ProposeError;
@@ -77,6 +79,14 @@ pub(crate) struct Driver<R: Runtime, A: Application> {
     pub(crate) publish_at: Option<Instant>,
     /// It ends gracefully, and transfers its leadership before.
     pub(crate) ending: bool,
+    /// The disk has failed, and this server is out of service until it works again.
+    pub(crate) outage: Option<Outage<A>>,
+    pub(crate) reopen: Reopen<A>,
+    pub(crate) disk_faults: Faults,
+    /// How long after a failure the disk is tried.
+    pub(crate) disk_retry: Duration,
+    /// What the oracle said last.
+    pub(crate) oracle: Option<bool>,
     /// The ports of this server.
     pub(crate) listeners: Listeners<R>,
     /// Where its introductions say that it listens for elections.
@@ -147,9 +157,11 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     fn step(&mut self, turn: &mut Turn) -> Result<(), ServerError> {
         let now = self.runtime.now();
         let at = CoreInstant::from_origin(now.saturating_duration_since(self.origin));
+        let before = self.outage.as_ref().map(|_| self.peer.status().state);
         for event in turn.events.drain(..) {
             self.advance(Input { at, event }, &mut turn.outputs);
         }
+        before.into_iter().for_each(|before| self.report_outage(before, turn));
         if self.peer.deadline().is_some_and(|(due, _)| due <= at) {
             self.advance(Input { at, event: Event::Tick }, &mut turn.outputs);
         }

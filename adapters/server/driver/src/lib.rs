@@ -60,7 +60,7 @@ mod turns;
 pub mod zoo_cfg;
 
 pub use config::{BuildError, ServerConfig, ServerConfigBuilder};
-pub use error::{ServerError, StartError};
+pub use error::{DiskFault, ServerError, StartError};
 pub use host::proposal::{
     Proposal, ProposeError, Proposed, ReadError, ReconfigureError, Setback, TransferError,
     UnknownOutcome,

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use quorate_metrics::{Spread, Summary};
 
+use crate::error::DiskFault;
 use crate::lock::locked;
 
 /// Where it is put.
@@ -23,6 +24,8 @@ struct Kept {
     slow_syncs: u64,
     failed_snapshots: u64,
     disk_since: Option<Instant>,
+    disk_fault: Option<DiskFault>,
+    disk_outages: u64,
 }
 
 /// What took some time. The names are ZooKeeper's (`ServerMetrics`).
@@ -65,6 +68,8 @@ pub(crate) struct Counted {
     /// Forced writes that were worth a warning.
     pub(crate) slow_syncs: u64,
     pub(crate) failed_snapshots: u64,
+    /// Failures of the disk for which the server left service.
+    pub(crate) disk_outages: u64,
 }
 
 impl Default for Measures {
@@ -98,13 +103,24 @@ impl Measures {
         locked(&self.kept).disk_since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
+    /// The server is out of service because of its disk, or is not any more.
+    pub(crate) fn disk_fails(&self, fault: Option<DiskFault>) {
+        let mut kept = locked(&self.kept);
+        kept.disk_outages += u64::from(fault.is_some() && kept.disk_fault.is_none());
+        kept.disk_fault = fault;
+    }
+
+    pub(crate) fn disk_fault(&self) -> Option<DiskFault> {
+        locked(&self.kept).disk_fault
+    }
+
     pub(crate) fn spread(&self, what: Took) -> Spread {
         let at = self.began.elapsed();
         locked(&self.kept).summaries[what as usize].spread(at)
     }
 
     pub(crate) fn counted(&self) -> Counted {
-        let Kept { slow_syncs, failed_snapshots, .. } = *locked(&self.kept);
-        Counted { slow_syncs, failed_snapshots }
+        let Kept { slow_syncs, failed_snapshots, disk_outages, .. } = *locked(&self.kept);
+        Counted { slow_syncs, failed_snapshots, disk_outages }
     }
 }

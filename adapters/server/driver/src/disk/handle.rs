@@ -19,7 +19,7 @@ use quorate_storage::install::Install;
 use quorate_storage::reader::Reader;
 use quorate_storage::segments::Dirs;
 use quorate_storage::snapshot::{SnapshotFile, StagedSnapshot};
-use quorate_storage::{Log, LogError};
+use quorate_storage::{Log, LogError, Remains};
 
 use crate::config::MembershipFiles;
 use crate::disk::error::DiskReadError;
@@ -49,12 +49,13 @@ impl Disk {
         kept: MembershipFiles,
         retain: Retain,
         slow: Duration,
+        measures: Arc<Measures>,
         keep_alive: impl Send + 'static,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
             progress: Mutex::default(),
-            measures: Arc::default(),
+            measures,
             dirs: log.dirs().clone(),
             txn_bytes_max: log.txn_bytes_max(),
         });
@@ -89,6 +90,11 @@ impl Disk {
             Poll::Pending
         })
         .await
+    }
+
+    /// What was durable when a write failed; none if none has.
+    pub(crate) fn remains(&self) -> Option<Remains> {
+        locked(&self.handle.shared.progress).remains.clone()
     }
 
     /// For those who want something else than to write.
@@ -250,6 +256,7 @@ mod tests {
                 MembershipFiles::new(dir.path(), None, None),
                 retain,
                 Duration::MAX,
+                Arc::default(),
                 keep_alive,
             )
             .unwrap(),

@@ -11,7 +11,7 @@ use quorate_core::id::Ticket;
 use quorate_core::input::Located;
 use quorate_core::output::Write;
 use quorate_core::zxid::Zxid;
-use quorate_storage::LogError;
+use quorate_storage::{LogError, Remains};
 use quorate_storage::install::Install;
 use quorate_storage::reader::{ReadError, Reader};
 use quorate_storage::segments::Dirs;
@@ -45,6 +45,8 @@ pub(super) struct Queue {
 pub(super) struct Progress {
     pub(super) durable: Option<Ticket>,
     pub(super) failed: Option<ServerError>,
+    /// What was durable then.
+    pub(super) remains: Option<Remains>,
     /// There is no thread any more.
     pub(super) ended: bool,
     /// Whom to wake.

@@ -16,7 +16,7 @@
 //!
 //! No caller ever waits to hand something over; how much can be under way is bounded by the core. A disk
 //! that is slow or hangs holds up what waits for it, and nothing else. A disk that fails ends the
-//! server: what a crash would leave is not known.
+//! thread: what a crash would leave is not known, but for what was synced before.
 //!
 //! In the Java code: `SyncRequestProcessor`. What it does not do: decide what has to wait for the disk.
 //! That is the core's.
@@ -108,7 +108,11 @@ impl Storage {
             let served = match self.serve(&ending.0) {
                 Ok(()) => self.log.close().map_err(failure),
                 Err(error) => {
+                    let remains = self.log.remains();
+                    // Whoever hears of it finds the directory unlocked.
                     drop(self);
+                    ending.0.measures.disk_works(false);
+                    locked(&ending.0.progress).remains = Some(remains);
                     Err(error)
                 }
             };

@@ -32,7 +32,8 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             self.published.publish_membership(&self.peer.config().membership);
         }
         self.published.publish(status, reports, now);
-        let Some(since) = self.published.looking_since() else {
+        let since = self.published.looking_since().filter(|_| self.outage.is_none());
+        let Some(since) = since else {
             self.warn_at = None;
             return;
         };

@@ -124,6 +124,9 @@ pub enum UnknownOutcome {
     /// This server lost its connection to a leader that went on to lead.
     #[error("the connection to the leader was lost")]
     Disconnected,
+    /// This server gave up its role, since its disk failed.
+    #[error("the disk of this server failed")]
+    Disk,
 }
 
 impl From<reasons::UnknownOutcome> for UnknownOutcome {

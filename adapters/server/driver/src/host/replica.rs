@@ -35,6 +35,7 @@ use quorate_core::id::{LinkId, Origin, ReadId};
 use quorate_core::input::{Event, Unreadable};
 use quorate_core::membership::Membership;
 use quorate_core::message::Request;
+use quorate_core::reasons::Refusal;
 use quorate_core::time::Instant as CoreInstant;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::{Epoch, Zxid};
@@ -73,6 +74,8 @@ pub(crate) struct Replica<A: Application> {
     told: Zxid,
     /// The label of the snapshot that was installed last: none of an older history is published any more.
     base: Zxid,
+    /// What local reads may have seen.
+    least: Zxid,
     /// The staged state, and the label of its snapshot.
     staged: Option<(Zxid, A::Staged)>,
     reception: Option<Receiving<A>>,
@@ -162,6 +165,7 @@ impl<A: Application> Replica<A> {
             applied: Zxid::ZERO,
             told: Zxid::ZERO,
             base: staged.as_ref().map_or(Zxid::ZERO, |(label, _)| *label),
+            least: Zxid::ZERO,
             staged,
             reception: None,
             receptions: Arc::default(),
@@ -225,18 +229,30 @@ impl<A: Application> Replica<A> {
     }
 
     pub(crate) fn refuse(&mut self, id: ReadId, reason: ReadError) {
-        match self.reads.take(id) {
-            Some(Reader::Caller(read)) => read(Err(reason)),
-            Some(Reader::Service(sync)) => {
-                self.tell_service(clients::Event::SyncRefused(sync));
-            }
-            None => {}
+        let reader = self.reads.take(id);
+        reader.into_iter().for_each(|reader| self.refuse_reader(reader, reason));
+    }
+
+    fn refuse_reader(&mut self, reader: Reader<A>, reason: ReadError) {
+        match reader {
+            Reader::Caller(read) => read(Err(reason)),
+            Reader::Service(sync) => self.tell_service(clients::Event::SyncRefused(sync)),
         }
     }
 
-    /// A stale read, of what was applied by now; refused while that is older than the staged state.
+    /// The role was given up for the disk: nobody answers what still waits for it.
+    pub(crate) fn refuse_all(&mut self) {
+        self.requests.refuse_all();
+        for reader in self.reads.take_all() {
+            self.refuse_reader(reader, ReadError::Refused(Refusal::NotServing));
+        }
+    }
+
+    /// A stale read, of what was applied by now; refused while that is older than the staged state, or than what could be
+    /// read here before the state was taken from the disk again.
     pub(crate) fn read_local(&mut self, read: ReadClosure<A>) {
-        if self.staged.as_ref().is_some_and(|(label, _)| *label > self.planned) {
+        let newer = self.staged.as_ref().is_some_and(|(label, _)| *label > self.planned);
+        if newer || self.planned < self.least {
             return read(Err(ReadError::Behind));
         }
         self.orders.push_back(Order::Read(read));

@@ -33,7 +33,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
     }
 
     fn counters(&self, figures: &mut Figures, metrics: &Metrics) {
-        let Counted { slow_syncs, failed_snapshots } = self.handle.published.measures.counted();
+        let Counted { slow_syncs, failed_snapshots, disk_outages } = self.handle.published.measures.counted();
         figures.counter("looking_count", metrics.looking_count);
         figures.counter("diff_count", metrics.diffs_sent);
         figures.counter("snap_count", metrics.snapshots_sent);
@@ -56,6 +56,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
             ),
             ("overflowed_links", "Links whose peer did not read.", metrics.overflowed_links),
             ("failed_dials", "Dials that reached no address of a peer.", metrics.failed_dials),
+            ("disk_outages", "Failures of the disk for which it left service.", disk_outages),
             ("accept_errors", "Refusals of the system to accept.", metrics.accept_errors),
             (
                 "refused_connections",
@@ -150,6 +151,8 @@ fn page(figures: &mut Figures, peer: &PeerStatus, metrics: &Metrics) {
         figures.on_page("quorate_link_up", "1 for a link that is there.", &labels, true);
     }
     let stalled = metrics.disk_busy > STALLED;
+    let fails = metrics.disk_fault.is_some();
+    figures.on_page("quorate_disk_failed", "Whether it waits for its disk.", &[], fails);
     figures.on_page("quorate_disk_stalled", "Whether a write has hung for 1 s.", &[], stalled);
 }
 

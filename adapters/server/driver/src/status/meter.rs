@@ -136,6 +136,8 @@ impl Meter {
             applied: Zxid(counters.applied.load(Ordering::Relaxed)),
             outstanding: counters.outstanding.load(Ordering::Relaxed),
             disk_busy: self.measures.disk_busy(),
+            disk_fault: self.measures.disk_fault(),
+            disk_outages: self.measures.counted().disk_outages,
             ending: counters.ending.load(Ordering::Relaxed),
             ..self.metrics.clone()
         }

@@ -9,7 +9,7 @@ use quorate_core::id::LinkId;
 use quorate_core::input::Unreadable;
 use quorate_core::zxid::Zxid;
 
-use crate::disk::{self as stream, Intake, Pieces, Reception, Wanted};
+use crate::disk::{self as stream, DiskHandle, Intake, Pieces, Reception, Wanted};
 use crate::host::replica::Replica;
 use crate::host::worker::{Order, WorkerReport};
 
@@ -94,6 +94,30 @@ impl<A: Application> Replica<A> {
         let intake = stream::receive(reception)?;
         self.reception = Some(Receiving { label, wanted, state });
         Ok(intake)
+    }
+
+    /// Whether the application is at home, and has nothing to do.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.worker.is_some() && self.orders.is_empty()
+    }
+
+    /// The disk was opened again, and the core begins anew with what is there: the next state that it adopts is this one.
+    /// Only while nothing is [to be done](Self::is_idle).
+    pub(crate) fn restart(&mut self, disk: DiskHandle, staged: Option<(Zxid, A::Staged)>) {
+        debug_assert!(self.is_idle(), "the application is at work");
+        // What is written now is written to the disk that has failed.
+        std::mem::take(&mut self.stop).stop();
+        self.forget_reception();
+        self.least = self.least.max(self.planned);
+        (self.planned, self.applied, self.told) = (Zxid::ZERO, Zxid::ZERO, Zxid::ZERO);
+        self.base = staged.as_ref().map_or(Zxid::ZERO, |(label, _)| *label);
+        self.staged = staged;
+        self.orders.push_back(Order::Abandon);
+        if let Some(worker) = &mut self.worker {
+            worker.disk = disk.clone();
+            (worker.reader, worker.applied) = (None, Zxid::ZERO);
+        }
+        self.disk = disk;
     }
 
     pub(super) fn save(&self, label: Zxid, snapshot: A::Snapshot) {
