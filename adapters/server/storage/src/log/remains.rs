@@ -113,9 +113,8 @@ impl<F: Files + Clone> Log<F> {
         files.reserve(&file, bytes).map_err(at("make room in", path))?;
         files.write_at(&file, 0, PATTERN).map_err(at("write to", path))?;
         files.sync(&file).map_err(at("sync", path))?;
-        let mut found = [0; PATTERN.len()];
-        let read = files.read_at(&file, 0, &mut found).map_err(at("read", path))?;
-        if read == PATTERN.len() && found == *PATTERN {
+        let found = files.read(path, PATTERN.len() as u64).map_err(at("read", path))?;
+        if found.is_some_and(|found| found.starts_with(PATTERN)) {
             return Ok(());
         }
         Err(at("read back", path)(io::ErrorKind::InvalidData.into()))
