@@ -43,6 +43,8 @@ pub(crate) struct StatusPage {
     #[serde(skip_serializing_if = "Option::is_none")]
     looking_for_ms: Option<u64>,
     disk_busy_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disk_fault: Option<String>,
     clients: usize,
     ending: bool,
 }
@@ -111,6 +113,7 @@ impl StatusPage {
             serving_for_ms: metrics.serving_for.map(millis),
             looking_for_ms: metrics.looking_for.map(millis),
             disk_busy_ms: millis(metrics.disk_busy),
+            disk_fault: metrics.disk_fault.map(|fault| fault.to_string()),
             clients: metrics.clients,
             ending: metrics.ending,
         }
