@@ -11,11 +11,11 @@ use quorate_core::id::Ticket;
 use quorate_core::input::Located;
 use quorate_core::output::Write;
 use quorate_core::zxid::Zxid;
-use quorate_storage::{LogError, Remains};
 use quorate_storage::install::Install;
 use quorate_storage::reader::{ReadError, Reader};
 use quorate_storage::segments::Dirs;
 use quorate_storage::snapshot::{SnapshotFile, StagedSnapshot};
+use quorate_storage::{LogError, Remains};
 
 use crate::error::ServerError;
 use crate::lock::locked;

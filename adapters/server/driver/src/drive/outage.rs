@@ -64,7 +64,9 @@ pub(crate) struct Outage<A: Application> {
 
 /// How far it is on its way back.
 enum Step<A: Application> {
-    Waiting { until: Instant },
+    Waiting {
+        until: Instant,
+    },
     Opening(Receiver<Result<Reopened<A>, StartError>>),
     /// The application has yet to come home.
     Open(Box<Reopened<A>>),

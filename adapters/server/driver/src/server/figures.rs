@@ -33,7 +33,8 @@ impl<R: Runtime, A: Application> Server<R, A> {
     }
 
     fn counters(&self, figures: &mut Figures, metrics: &Metrics) {
-        let Counted { slow_syncs, failed_snapshots, disk_outages } = self.handle.published.measures.counted();
+        let Counted { slow_syncs, failed_snapshots, disk_outages } =
+            self.handle.published.measures.counted();
         figures.counter("looking_count", metrics.looking_count);
         figures.counter("diff_count", metrics.diffs_sent);
         figures.counter("snap_count", metrics.snapshots_sent);

@@ -159,10 +159,7 @@ pub(super) async fn open<A: Application>(
 }
 
 /// The state of a snapshot; none if it cannot be restored, and perhaps the log leads to the end from an older one.
-fn staged<A: Application>(
-    snapshot: &SnapshotFile,
-    found: &mut Found,
-) -> Option<(Zxid, A::Staged)> {
+fn staged<A: Application>(snapshot: &SnapshotFile, found: &mut Found) -> Option<(Zxid, A::Staged)> {
     let SnapshotFile { path, label, .. } = snapshot;
     match restore::<A>(snapshot) {
         Ok(state) => {

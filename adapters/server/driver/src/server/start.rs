@@ -220,9 +220,8 @@ fn driver<R: Runtime, A: Application>(
     let measures: Arc<Measures> = Arc::default();
     let disk = start_disk(config, log, kept, Arc::clone(&measures), links.keep_alive())?;
     let measured = Arc::clone(&measures);
-    let reopen = move |remains, keep_alive| {
-        open_again(&told, remains, Arc::clone(&measured), keep_alive)
-    };
+    let reopen =
+        move |remains, keep_alive| open_again(&told, remains, Arc::clone(&measured), keep_alive);
     let published = Published::new(
         peer.status(),
         &peer.config().membership,

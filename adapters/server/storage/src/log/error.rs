@@ -164,7 +164,10 @@ pub enum LogError {
 
 impl LogError {
     /// The file operation that the system has refused, if it is that.
-    #[allow(clippy::wildcard_enum_match_arm, reason = "all others refuse what a caller asks for, or what a file says")]
+    #[allow(
+        clippy::wildcard_enum_match_arm,
+        reason = "all others refuse what a caller asks for, or what a file says"
+    )]
     pub fn refused(&self) -> Option<Refused<'_>> {
         match self {
             Self::File(error)

@@ -62,12 +62,7 @@ impl Remains {
     }
 
     /// Errs if less was found.
-    pub(super) fn compare(
-        &self,
-        dir: &Path,
-        epochs: Epochs,
-        last: Zxid,
-    ) -> Result<(), LogError> {
+    pub(super) fn compare(&self, dir: &Path, epochs: Epochs, last: Zxid) -> Result<(), LogError> {
         let kept = epochs.accepted_epoch >= self.epochs.accepted_epoch
             && epochs.current_epoch >= self.epochs.current_epoch
             && last >= self.last;

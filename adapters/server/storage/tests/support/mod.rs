@@ -326,7 +326,9 @@ impl Files for Forgetful {
             written.resize(end, 0);
         }
         written[offset..end].copy_from_slice(bytes);
-        state.contents[*file].dropped.retain(|at| !(offset / SECTOR..end.div_ceil(SECTOR)).contains(at));
+        state.contents[*file]
+            .dropped
+            .retain(|at| !(offset / SECTOR..end.div_ceil(SECTOR)).contains(at));
         result
     }
 
