@@ -57,7 +57,6 @@ mod task_group;
 pub mod testing;
 mod threads;
 mod turns;
-mod wall_clock;
 pub mod zoo_cfg;
 
 pub use config::{BuildError, ServerConfig, ServerConfigBuilder};

@@ -115,10 +115,11 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         let (remains, fault) = (self.disk.remains(), self.disk_faults.of_write(&error));
         let (Some(remains), Some(fault), false) = (remains, fault, ends) else { return Err(error) };
         let (sid, since) = (self.shared.id.0, self.runtime.now());
-        tracing::error!(
-            event = event(fault), sid, %error,
-            "the disk has failed: this server gives up its role until the disk works again"
-        );
+        let said = "the disk has failed: this server gives up its role until the disk works again";
+        match fault {
+            DiskFault::Full => tracing::error!(event = "disk.full", sid, %error, "{said}"),
+            DiskFault::Failing => tracing::error!(event = "disk.failed", sid, %error, "{said}"),
+        }
         self.published.measures.disk_fails(Some(fault));
         let step = Step::Waiting { until: since + self.disk_retry };
         self.outage = Some(Outage { error, remains, since, step });
@@ -183,7 +184,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 let Some(fault) = self.disk_faults.of_opening(&error) else {
                     return Err(ended(error, outage.error.clone()));
                 };
-                tracing::warn!(event = event(fault), sid, %error, "the disk does not work yet");
+                tracing::warn!(event = "disk.failed", sid, %error, %fault, "the disk does not work yet");
                 self.published.measures.disk_fails(Some(fault));
                 outage.step = Step::Waiting { until: self.runtime.now() + self.disk_retry };
             }
@@ -243,14 +244,6 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             }
             ask @ (Ask::ReadLocal(_) | Ask::Look(_) | Ask::Pulse(_)) => Some(ask),
         }
-    }
-}
-
-/// What that is called in the log.
-const fn event(fault: DiskFault) -> &'static str {
-    match fault {
-        DiskFault::Full => "disk.full",
-        DiskFault::Failing => "disk.failed",
     }
 }
 

@@ -53,7 +53,6 @@ use crate::host::worker::{
 };
 use crate::inbox::Inbox;
 use crate::task_group::KeepAlive;
-use crate::wall_clock::TxnTimes;
 
 /// The application, at work in the loop or on its thread.
 pub(crate) struct Replica<A: Application> {
@@ -151,7 +150,6 @@ impl<A: Application> Replica<A> {
             applied: Zxid::ZERO,
             txn_bytes_max: parts.txn_bytes_max,
             alone: parts.alone,
-            times: TxnTimes::default(),
             disk: disk.clone(),
             reader: None,
             halted: false,

@@ -20,11 +20,10 @@ use quorate_storage::reader::Reader;
 
 use crate::disk::{DiskHandle, DiskReadError, SnapshotFault};
 use crate::host::callers::{ReadClosure, own_outcome};
-use crate::host::service::Service;
+use crate::host::service::{Service, now_ms};
 use crate::inbox::Inbox;
 use crate::threads::APPLICATION_STACK;
 use crate::turns::Held;
-use crate::wall_clock::{TxnTimes, now_ms};
 
 /// One step of what the application is to do. It moves a few times, so what is large and rare in it is boxed: an order
 /// of more than 128 bytes is moved by a call.
@@ -135,8 +134,6 @@ pub(super) struct Worker<A: Application> {
     pub(super) txn_bytes_max: usize,
     /// Whether there is no configuration that the application should know of.
     pub(super) alone: bool,
-    /// Those of the transactions that it prepares.
-    pub(super) times: TxnTimes,
     pub(super) disk: DiskHandle,
     /// The log is being read.
     pub(super) reader: Option<(Reader, Zxid)>,
@@ -160,7 +157,7 @@ impl<A: Application> Worker<A> {
                 self.applied = label;
             }
             Order::Prepare { epoch, zxid, origin, request } => {
-                let (now_ms, most) = (self.times.next(now_ms()), self.txn_bytes_max);
+                let (now_ms, most) = (now_ms(), self.txn_bytes_max);
                 let bytes_max = most.saturating_sub(Txn::HEADER_BYTES);
                 let facts = Facts { zxid, now_ms, bytes_max };
                 let Prepared { kind, body } = self.application.prepare(&request, origin, &facts);
@@ -173,10 +170,7 @@ impl<A: Application> Worker<A> {
                 });
                 done.push(Done::Prepared(epoch, draft));
             }
-            Order::Abandon => {
-                self.times.forget();
-                self.application.abandon();
-            }
+            Order::Abandon => self.application.abandon(),
             Order::Read(read) => read(Ok(&self.application)),
             Order::Save(label) => {
                 done.push(Done::Snapshot(self.application.snapshot(), Purpose::Save(label)));

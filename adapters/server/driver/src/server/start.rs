@@ -50,7 +50,6 @@ use crate::server::run::ServerTask;
 use crate::server::wake::wake;
 use crate::status::Published;
 use crate::task_group::TaskGroup;
-use crate::wall_clock::Steps;
 
 impl<R: Runtime, A: Application> Server<R, A> {
     /// Opens the data directory and both ports, restores the newest snapshot, and starts.
@@ -279,7 +278,6 @@ fn driver<R: Runtime, A: Application>(
         transfer: None,
         warn_at: None,
         publish_at: None,
-        wall_steps: Steps::default(),
         ending: false,
         outage: None,
         reopen: Arc::new(reopen),

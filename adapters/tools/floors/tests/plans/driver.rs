@@ -133,5 +133,4 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("replace_file", Floor(1)),
     ("runtime", Floor(1)),
     ("threads", Floor(1)),
-    ("wall_clock", Floor(1)),
 ];
