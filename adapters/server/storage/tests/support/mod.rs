@@ -367,13 +367,15 @@ impl Files for Forgetful {
             }
             return Err(error);
         }
-        if content.dropped.is_empty() {
-            content.synced = Rc::clone(&content.written);
-            return Ok(());
-        }
-        let changed = content.changed();
-        let kept = |at: usize| !content.dropped.contains(&(changed[at].start / SECTOR));
-        content.synced = content.with(kept).synced;
+        let dropped = &content.dropped;
+        let kept = match dropped.is_empty() {
+            true => Rc::clone(&content.written),
+            false => {
+                let changed = content.changed();
+                content.with(|at| !dropped.contains(&(changed[at].start / SECTOR))).synced
+            }
+        };
+        content.synced = kept;
         Ok(())
     }
 
