@@ -142,6 +142,20 @@ impl Context<'_> {
         }
     }
 
+    /// The operator wants a snapshot now.
+    pub fn on_snapshot_asked(&mut self) {
+        if let Some(label) = self.history.take_snapshot(self.rng) {
+            self.for_application(Output::TakeSnapshot(label));
+        }
+    }
+
+    /// A snapshot was taken, or could not be.
+    pub fn on_snapshot_taken(&mut self) {
+        if self.history.on_snapshot_taken() {
+            self.on_snapshot_asked();
+        }
+    }
+
     /// The application is to do this behind all that is to be delivered by now.
     pub fn for_application(&mut self, output: Output) {
         self.delivery.then(output, self.history, self.outbox);

@@ -271,7 +271,7 @@ impl Delivery {
         )]
         match output {
             // Its state is not that of the label, and never will be: another history was installed.
-            Output::TakeSnapshot(_) if behind => history.on_snapshot_taken(),
+            Output::TakeSnapshot(_) if behind => drop(history.on_snapshot_taken()),
             // It was to see what a snapshot has, whose state is not the application's yet.
             Output::Answer(read) if behind => {
                 outbox.push(Output::ReadRefused { read, reason: Refusal::Behind });

@@ -60,6 +60,8 @@ pub struct History {
     snapshot_after: u64,
     /// A snapshot is being taken.
     taking: bool,
+    /// And another one behind it.
+    another: bool,
     /// The application has got everything through this.
     delivered: Zxid,
 }
@@ -86,6 +88,7 @@ impl History {
             staged: durable.snapshot,
             since_snapshot: 0,
             taking: false,
+            another: false,
             // No receiver waits in memory for what was there at the start: the log has it.
             delivered: last,
         };
@@ -296,13 +299,21 @@ impl History {
             i64::from(zxid.counter().0)
         };
         self.since_snapshot += u64::try_from(delivered).unwrap_or(0);
-        if self.since_snapshot >= self.snapshot_after && !self.taking {
-            self.taking = true;
-            self.since_snapshot = 0;
-            self.snapshot_after = snapshot_after(&self.limits, rng);
-            return Some(self.position());
+        let due = self.since_snapshot >= self.snapshot_after && !self.taking;
+        if due { self.take_snapshot(rng) } else { None }
+    }
+
+    /// A snapshot is to be taken, whether or not enough has gathered. Returns its label; none while another one is being
+    /// taken, behind which it follows.
+    pub fn take_snapshot(&mut self, rng: &mut Rng) -> Option<Zxid> {
+        self.another = self.taking;
+        if self.taking {
+            return None;
         }
-        None
+        self.taking = true;
+        self.since_snapshot = 0;
+        self.snapshot_after = snapshot_after(&self.limits, rng);
+        Some(self.position())
     }
 
     /// The application has got everything through this: it need not be kept in memory for its sake.
@@ -318,9 +329,10 @@ impl History {
         self.window.len() > self.limits.window_count || self.window_bytes > self.limits.window_bytes
     }
 
-    /// A snapshot that was asked for has been taken, or could not be.
-    pub const fn on_snapshot_taken(&mut self) {
+    /// A snapshot that was asked for has been taken, or could not be. Returns whether another one is to follow.
+    pub const fn on_snapshot_taken(&mut self) -> bool {
         self.taking = false;
+        core::mem::replace(&mut self.another, false)
     }
 
     /// The log could not be read after `zxid`: from now on no learner that stands there is served from it.

@@ -104,6 +104,10 @@ pub enum Event {
     },
     /// A snapshot of the application's state after this transaction was taken, or could not be.
     SnapshotTaken(Zxid),
+    /// The operator asks for a snapshot before the next one is due: of what is to be delivered by now, at once, or as soon
+    /// as the one that is being taken is done. [`TakeSnapshot`](crate::output::Output::TakeSnapshot) follows, unless the
+    /// application's state is about to be replaced by a newer one, of which there is a snapshot then.
+    TakeSnapshot,
     /// A caller at this server asks for a transaction. Answered by
     /// [`Refused`](crate::output::Output::Refused), or by
     /// [`Accepted`](crate::output::Output::Accepted) and, when it is applied, by itself.

@@ -83,6 +83,7 @@
 //! | [`Streamed`](input::Event::Streamed) | a `StreamLog` or `SendSnapshot` is written to its link |
 //! | [`Restored`](input::Event::Restored) | a received snapshot is whole, on disk and in the application |
 //! | [`SnapshotTaken`](input::Event::SnapshotTaken) | a `TakeSnapshot` is done, or failed |
+//! | [`TakeSnapshot`](input::Event::TakeSnapshot) | the operator asks for a snapshot now |
 //! | [`Propose`](input::Event::Propose) | a caller asks for a transaction |
 //! | [`Submit`](input::Event::Submit) | a client of the service does |
 //! | [`Prepared`](input::Event::Prepared) | the application has made transactions of requests |

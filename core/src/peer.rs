@@ -152,7 +152,8 @@ impl Peer {
             Event::Restored { link, membership } => {
                 self.with_learner(|learner, cx| learner.on_restored(cx, link, membership.as_ref()));
             }
-            Event::SnapshotTaken(_) => self.shared.history.on_snapshot_taken(),
+            Event::SnapshotTaken(_) => self.shared.context().on_snapshot_taken(),
+            Event::TakeSnapshot => self.shared.context().on_snapshot_asked(),
             Event::Oracle(yes) => {
                 self.elect(ElectorEvent::Oracle(yes));
                 self.on_clock(ClockEvent::Oracle(yes));

@@ -496,6 +496,30 @@ fn one_snapshot_is_taken_at_a_time() {
     assert!(seen.0.contains(&Output::TakeSnapshot(z(2, 101))), "{seen:?}");
 }
 
+#[test]
+fn a_snapshot_that_the_operator_asks_for_is_of_now_and_behind_one_that_is_being_taken() {
+    let (mut bench, link) = follower_with(|_| {});
+    let taken = |outputs: &[Output]| {
+        let taken = |output: &Output| {
+            if let Output::TakeSnapshot(label) = output { Some(*label) } else { None }
+        };
+        outputs.iter().filter_map(taken).collect::<Vec<_>>()
+    };
+    bench.receive(link, propose(1));
+    bench.receive(link, commit(1));
+    assert_eq!(taken(&bench.step(Event::TakeSnapshot).0), [z(2, 1)]);
+    bench.receive(link, propose(2));
+    bench.receive(link, commit(2));
+    for _ in 0..2 {
+        bench.step(Event::TakeSnapshot).is_nothing();
+    }
+    bench.receive(link, propose(3));
+    bench.receive(link, commit(3));
+    let seen = bench.step(Event::SnapshotTaken(z(2, 1)));
+    assert_eq!(taken(&seen.0), [z(2, 3)], "one for both");
+    bench.step(Event::SnapshotTaken(z(2, 3))).is_nothing();
+}
+
 // --- a disk that hangs ---
 
 /// The disk hangs, and the leader goes on with the others: a follower holds what it has room for, and no more. It comes

@@ -1,15 +1,19 @@
 //! The calls of the lease recipe: one key, whose name is the prefix itself.
 
 use bytes::Bytes;
-use etcd_client::{Compare, CompareOp, KeyValue, PutOptions, Txn, TxnOp, TxnOpResponse};
+use etcd_client::{
+    Compare, CompareOp, KeyValue, PutOptions, ResponseHeader, Txn, TxnOp, TxnOpResponse,
+    WatchOptions,
+};
 use quorate_core::recipe::lease::{Answer, Call, Held, Record};
 use quorate_core::recipe::{Attempt, Failure};
-use quorate_recipes::{Contender, Reporter, StoreError};
+use quorate_recipes::{Change, Contender, Reporter, StoreError};
 
 use crate::config::Config;
 use crate::error::{failure, store_error};
 use crate::revision::{number, revision};
 use crate::session::{Session, renew_once};
+use crate::watches::until_changed;
 
 /// Makes a call.
 pub(crate) async fn call(
@@ -125,10 +129,27 @@ pub(crate) async fn contenders(
     config: &Config,
     session: &Session,
 ) -> Result<Vec<Contender>, StoreError> {
+    row(config, session).await.map(|(row, _)| row)
+}
+
+/// The same, and a watch for another.
+pub(crate) async fn watch(
+    config: &Config,
+    session: &Session,
+) -> Result<(Vec<Contender>, Change), StoreError> {
+    let (row, revision) = row(config, session).await?;
+    let (client, key) = (session.client.clone(), config.root.clone());
+    let options = WatchOptions::new().with_start_revision(revision + 1);
+    Ok((row, Box::pin(async move { _ = until_changed(client, &key, options).await })))
+}
+
+/// The leader, and the revision at which that was read.
+async fn row(config: &Config, session: &Session) -> Result<(Vec<Contender>, i64), StoreError> {
     let found = session.client.clone().get(config.root.as_str(), None).await;
     let found = found.map_err(|error| store_error(&error))?;
+    let revision = found.header().map_or(0, ResponseHeader::revision);
     let leader = found.kvs().first().and_then(|pair| held(pair).leader());
     let one = leader
         .map(|leader| Contender::elected(leader.identity, leader.token.0, config.root.clone()));
-    Ok(one.into_iter().collect())
+    Ok((one.into_iter().collect(), revision))
 }

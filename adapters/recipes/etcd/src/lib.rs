@@ -27,6 +27,8 @@
 //! Where no lease is granted, or the cluster refuses something, the candidate tries again after a back-off;
 //! [`Candidate::status`] and [`Candidate::events`] say what is in the way.
 //!
+//! Which candidates of a group are alive, now and at each change: [`Candidate::members`], [`Members`].
+//!
 //! # What it promises
 //!
 //! The token of a leader is the revision in which its key was created: greater than that of every earlier
@@ -40,8 +42,6 @@ mod config;
 mod error;
 mod lease_calls;
 mod offer_calls;
-#[cfg(test)]
-mod peers;
 mod revision;
 mod session;
 mod store;
@@ -58,6 +58,9 @@ pub use crate::store::Etcd;
 
 /// A candidate for leadership.
 pub type Candidate = quorate_recipes::Candidate<Etcd>;
+
+/// The members of a group.
+pub type Members = quorate_recipes::Members<Etcd>;
 
 /// The candidates that compete now, the leader first, for a caller that does not compete.
 ///

@@ -2,16 +2,18 @@
 
 use bytes::Bytes;
 use etcd_client::{
-    Client, Compare, CompareOp, Error, GetOptions, KeyValue, SortOrder, SortTarget, Txn, TxnOp,
+    Client, Compare, CompareOp, Error, GetOptions, KeyValue, ResponseHeader, SortOrder, SortTarget,
+    Txn, TxnOp, WatchOptions,
 };
 use quorate_core::recipe::offer::{Answer, Call, Entry};
 use quorate_core::recipe::{Attempt, Failure, SessionId, Token};
-use quorate_recipes::{Contender, Reporter, StoreError};
+use quorate_recipes::{Change, Contender, Reporter, StoreError};
 
 use crate::config::Config;
 use crate::error::{failure, store_error};
 use crate::revision::{number, revision};
 use crate::session::Session;
+use crate::watches::until_changed;
 
 /// Makes a call.
 pub(crate) async fn call(
@@ -94,8 +96,7 @@ async fn read(
     let found = session.client.clone().get(key.as_str(), None).await.map_err(|e| failure(&e))?;
     let pair = found.kvs().first().ok_or(Failure::Absent)?;
     if watch {
-        let read_at =
-            found.header().map_or(pair.mod_revision(), etcd_client::ResponseHeader::revision);
+        let read_at = found.header().map_or(pair.mod_revision(), ResponseHeader::revision);
         session.watch_after(key, read_at, attempt, report);
     }
     Ok(Answer::Read {
@@ -111,6 +112,31 @@ pub(crate) async fn contenders(
     session: &Session,
     all: bool,
 ) -> Result<Vec<Contender>, StoreError> {
+    row(config, session, all).await.map(|(row, _)| row)
+}
+
+/// The same, and a watch: of the leader's key, if that is all that is asked for and there is one; else of all.
+pub(crate) async fn watch(
+    config: &Config,
+    session: &Session,
+    all: bool,
+) -> Result<(Vec<Contender>, Change), StoreError> {
+    let (row, revision) = row(config, session, all).await?;
+    let options = WatchOptions::new().with_start_revision(revision + 1);
+    let (key, options) = match row.first().filter(|_| !all) {
+        Some(leader) => (config.key(&leader.key), options),
+        None => (config.key(""), options.with_prefix()),
+    };
+    let client = session.client.clone();
+    Ok((row, Box::pin(async move { _ = until_changed(client, &key, options).await })))
+}
+
+/// The candidates, and the revision at which they were read.
+async fn row(
+    config: &Config,
+    session: &Session,
+    all: bool,
+) -> Result<(Vec<Contender>, i64), StoreError> {
     let oldest_first = GetOptions::new()
         .with_prefix()
         .with_sort(SortTarget::Create, SortOrder::Ascend)
@@ -122,7 +148,8 @@ pub(crate) async fn contenders(
         let identity = Bytes::copy_from_slice(pair.value());
         Contender::elected(identity, number(pair.create_revision()), config.name(pair.key()))
     };
-    Ok(found.kvs().iter().map(contender).collect())
+    let revision = found.header().map_or(0, ResponseHeader::revision);
+    Ok((found.kvs().iter().map(contender).collect(), revision))
 }
 
 impl Config {
@@ -135,31 +162,5 @@ impl Config {
     fn name(&self, key: &[u8]) -> String {
         let name = key.get(self.root.len() + 1..).unwrap_or_default();
         String::from_utf8_lossy(name).into_owned()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::peers::Server;
-
-    /// As when a delete overtakes the answer to its first try, and the same lease has made its key anew.
-    #[tokio::test]
-    async fn only_the_key_that_is_meant_is_deleted() {
-        let Some(server) = Server::start().await else { return };
-        let mut client = Client::connect([server.endpoint()], None).await.unwrap();
-        let mut made = Vec::new();
-        for _ in 0..2 {
-            let put = client.put("election/51", "host", None).await.unwrap();
-            made.push(Token(number(put.header().unwrap().revision())));
-            if made.len() == 1 {
-                delete(client.clone(), "election/51".into(), Some(made[0])).await.unwrap();
-                assert_eq!(server.count("election/"), 0);
-            }
-        }
-        delete(client.clone(), "election/51".into(), Some(made[0])).await.unwrap();
-        assert_eq!(server.count("election/"), 1, "that was made anew");
-        delete(client.clone(), "election/51".into(), Some(made[1])).await.unwrap();
-        assert_eq!(server.count("election/"), 0);
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use etcd_client::{Client, ConnectOptions};
 use quorate_core::recipe::{Attempt, Failure, SessionId, lease, offer};
 use quorate_recipes::{
-    Backoff, Contender, Reporter, Settings, StartError, Store, StoreError, begin,
+    Backoff, Change, Contender, Reporter, Settings, StartError, Store, StoreError, begin,
 };
 
 use crate::config::Config;
@@ -43,8 +43,9 @@ impl Store for Etcd {
                     report.connected(SessionId(session.lease), session.time_to_live);
                     session.renewed(&report, sent);
                     self.renew(session, &report).await;
-                    self.set_session(None);
+                    // Whoever finds no session has been told why.
                     report.expired();
+                    self.set_session(None);
                 }
                 Err(error) => report.trouble(error),
             }
@@ -84,6 +85,19 @@ impl Store for Etcd {
             lease_calls::contenders(&self.config, &session).await
         } else {
             offer_calls::contenders(&self.config, &session, all).await
+        }
+    }
+
+    async fn watch(
+        &self,
+        all: bool,
+        _: &[Contender],
+    ) -> Result<(Vec<Contender>, Change), StoreError> {
+        let session = self.session().ok_or_else(|| self.unreachable("no lease"))?;
+        if self.config.is_lease() {
+            lease_calls::watch(&self.config, &session).await
+        } else {
+            offer_calls::watch(&self.config, &session, all).await
         }
     }
 

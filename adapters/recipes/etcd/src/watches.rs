@@ -15,7 +15,7 @@ impl Watches {
     /// Reports once when a key changes after `revision`.
     pub(crate) fn watch_after(
         &mut self,
-        mut client: Client,
+        client: Client,
         key: String,
         revision: i64,
         attempt: Attempt,
@@ -23,15 +23,8 @@ impl Watches {
     ) {
         let watched = key.clone();
         let task = tokio::spawn(async move {
-            let mut backoff = Backoff::new();
-            loop {
-                let options = WatchOptions::new().with_start_revision(revision + 1);
-                match first_change(&mut client, &watched, options).await {
-                    Ok(gone) => return report.fired(attempt, gone),
-                    Err(error) => tracing::debug!(%error, "a watch is set again"),
-                }
-                backoff.wait().await;
-            }
+            let options = WatchOptions::new().with_start_revision(revision + 1);
+            report.fired(attempt, until_changed(client, &watched, options).await);
         });
         self.0.retain(|_, watch| !watch.is_finished());
         if let Some(before) = self.0.insert(key, task.abort_handle()) {
@@ -43,6 +36,18 @@ impl Watches {
         for watch in std::mem::take(&mut self.0).into_values() {
             watch.abort();
         }
+    }
+}
+
+/// Waits for the first change of a key, or of a range, however often the stream breaks. Whether it is the key's end.
+pub(crate) async fn until_changed(mut client: Client, key: &str, options: WatchOptions) -> bool {
+    let mut backoff = Backoff::new();
+    loop {
+        match first_change(&mut client, key, options.clone()).await {
+            Ok(gone) => return gone,
+            Err(error) => tracing::debug!(%error, "a watch is set again"),
+        }
+        backoff.wait().await;
     }
 }
 

@@ -4,11 +4,11 @@
 
 mod election;
 mod lease;
-#[path = "../src/peers.rs"]
+mod members;
 mod peers;
 mod readme;
 
-// What the peers name: they are a module of the library's own tests, too.
+// What the peers name.
 use quorate_etcd::{Candidate, Config, Settings};
 
 #[test]

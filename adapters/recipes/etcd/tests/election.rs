@@ -3,8 +3,11 @@
 
 use std::time::Duration;
 
+use quorate_core::recipe::Token;
+use quorate_core::recipe::offer::{Answer, Call};
+use quorate_etcd::Etcd;
 use quorate_etcd::{Candidate, Config, Loss, Lost, Settings, StartError, State, StoreError, ask};
-use quorate_recipes::testing::the_oldest_offer_leads;
+use quorate_recipes::testing::{Calls, the_oldest_offer_leads};
 
 use crate::peers::{EtcdCandidate, Server, free_port, standing, until, within};
 
@@ -51,6 +54,25 @@ async fn etcds_own_candidates_stand_in_the_same_row() {
     assert!(last.status().leads.is_none());
     next.interrupt();
     assert!(within("leadership", last.leadership()).await.is_ok());
+}
+
+/// As when a delete overtakes the answer to its first try, and the same lease has made its key anew.
+#[tokio::test]
+async fn only_the_key_that_is_meant_is_deleted() {
+    let Some(server) = Server::start().await else { return };
+    let mut calls = Calls::<Etcd>::open(server.config("election", "me")).await;
+    let mut made: Vec<Token> = Vec::new();
+    let delete = |created| Call::Delete { name: "51".to_owned(), created: Some(created) };
+    for count in 0..2 {
+        server.ctl(&["put", "election/51", "host"]).unwrap();
+        let read = calls.make(Call::Read { name: "51".to_owned(), watch: false }).await;
+        let Ok(Answer::Read { created, .. }) = read else { panic!("{read:?}") };
+        made.push(created);
+        calls.make(delete(made[0])).await.unwrap();
+        assert_eq!(server.count("election/"), count, "that was made anew stays");
+    }
+    calls.make(delete(made[1])).await.unwrap();
+    assert_eq!(server.count("election/"), 0);
 }
 
 /// The server stands still for longer than the lease: nobody can lead, and it is known in time.

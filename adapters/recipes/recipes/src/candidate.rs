@@ -4,16 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_core::recipe::offer::Session;
 use quorate_leadership::{LeadershipError, LeadershipGate};
 use tokio::sync::{broadcast, mpsc, watch};
 
-use crate::clock::{Origin, Tokio};
+use crate::clock::Tokio;
 use crate::contender::Contender;
 use crate::designation::Designation;
 use crate::error::{AskError, StartError, StoreError};
 use crate::events::{Event, Events, Status};
-use crate::reporter::{Reporter, StoreEvent};
+use crate::members::Members;
 use crate::run::{Run, Stop};
 use crate::store::Store;
 
@@ -112,6 +111,12 @@ impl<S: Store> Candidate<S> {
         self.contenders(true).await
     }
 
+    /// The members of this election: its candidates that are alive, now and at each change. In this candidate's session:
+    /// while that is out of reach, or another is opened, reading fails.
+    pub fn members(&self) -> Members<S> {
+        Members::of(self.inner.store.clone(), self.inner.deadline)
+    }
+
     async fn contenders(&self, all: bool) -> Result<Vec<Contender>, StoreError> {
         let Inner { store, deadline, status, .. } = &*self.inner;
         match tokio::time::timeout(*deadline, store.contenders(all)).await {
@@ -147,7 +152,8 @@ impl<S: Store> Candidate<S> {
     }
 
     /// Stops competing: guards are revoked, the offer is taken back when they are gone, and the session is
-    /// closed. Ready when that is done.
+    /// closed if it is the candidate's own. Ready when that is done. In a session that belongs to others, too, the offer
+    /// is surely gone then: it may take as long as the store is out of reach, until the session is over at most.
     pub async fn stop(&self) {
         // It has ended already, or is about to.
         drop(self.inner.stop.send(Stop).await);
@@ -174,35 +180,7 @@ impl<S: Store> fmt::Debug for Candidate<S> {
 ///
 /// If the configuration cannot work, if the store does not answer within the deadline, or refuses.
 pub async fn ask<S: Store>(config: S::Config) -> Result<Vec<Contender>, AskError> {
-    let (store, settings) = S::open(config)?;
-    let (report, mut reports) = Reporter::new(Origin::start());
-    let session = {
-        let store = store.clone();
-        async move { store.keep_session(report).await }
-    };
-    let mut trouble = None;
-    let answer = async {
-        while let Some(event) = reports.recv().await {
-            match event {
-                StoreEvent::Session(Session::Connected { .. }) => break,
-                StoreEvent::Trouble(error) => trouble = Some(error),
-                StoreEvent::Session(_)
-                | StoreEvent::Offer { .. }
-                | StoreEvent::Lease { .. }
-                | StoreEvent::Fired { .. } => {}
-            }
-        }
-        store.contenders(true).await
-    };
-    let answered = tokio::select! {
-        answer = tokio::time::timeout(settings.deadline, answer) => answer,
-        () = session => return Err(StoreError::Expired.into()),
-    };
-    store.close().await;
-    match answered {
-        Ok(answer) => Ok(answer?),
-        Err(_) => Err(trouble.unwrap_or(StoreError::Elapsed(settings.deadline)).into()),
-    }
+    Ok(Members::<S>::open(config)?.ask().await?)
 }
 
 /// The right to do what only the leader may. See [`Candidate::leadership`].

@@ -80,7 +80,7 @@ pub enum DesignationError {
 }
 
 impl Designation {
-    /// The designation in a file counts for `max_age`, by the wall clocks of the machine that wrote it and of this one.
+    /// The designation in a file of 4 KiB at most counts for `max_age`, by the wall clocks of the machine that wrote it and of this one.
     pub fn file(file: impl Into<PathBuf>, max_age: Duration) -> Self {
         Self { source: Source::File(file.into()), max_age }
     }
@@ -97,11 +97,24 @@ impl Designation {
     ///
     /// If the file or page is not there or cannot be read, is not a designation, or is too old.
     pub fn read(&self) -> Result<(Contender, Duration), DesignationError> {
+        self.read_text().map(|(_, leader, left)| (leader, left))
+    }
+
+    /// The line that says so, for a program that serves a [`page`](Self::page) of it. What would not count is an error.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    pub fn line(&self) -> Result<Bytes, DesignationError> {
+        self.read_text().map(|(text, ..)| Bytes::from(text))
+    }
+
+    fn read_text(&self) -> Result<(Vec<u8>, Contender, Duration), DesignationError> {
         let path = || self.source.to_string();
         let text = match &self.source {
-            Source::File(file) => {
-                fs::read(file).map_err(|error| DesignationError::File { path: path(), error })?
-            }
+            Source::File(file) => fs::File::open(file)
+                .and_then(head)
+                .map_err(|error| DesignationError::File { path: path(), error })?,
             Source::Page(url) => fetch(url)?,
         };
         let (token, written, identity) =
@@ -110,7 +123,7 @@ impl Designation {
         let left = age.and_then(|age| self.max_age.checked_sub(age)).filter(|left| !left.is_zero());
         let left = left.ok_or_else(|| DesignationError::OutOfDate(path()))?;
         let token = FencingToken::designated(token);
-        Ok((Contender { identity, token, key: String::new() }, left))
+        Ok((text, Contender { identity, token, key: String::new() }, left))
     }
 }
 
@@ -126,15 +139,19 @@ fn fetch(url: &str) -> Result<Vec<u8>, DesignationError> {
     if status != 200 {
         return Err(DesignationError::Status { url: url.to_owned(), status });
     }
+    head(answer).map_err(|error| DesignationError::File { path: url.to_owned(), error })
+}
+
+/// As much as a designation may be.
+fn head(from: impl Read) -> io::Result<Vec<u8>> {
     let (mut text, most) = (Vec::new(), u64::try_from(PAGE_BYTES_MAX).unwrap_or(u64::MAX));
-    let read = answer.take(most).read_to_end(&mut text);
-    read.map_err(|error| DesignationError::File { path: url.to_owned(), error })?;
+    from.take(most).read_to_end(&mut text)?;
     Ok(text)
 }
 
 /// How long a page may take.
 const PAGE_SECONDS: u64 = 5;
-/// How long its body may be, and its head.
+/// How long a file may be, and the body of a page, and its head.
 const PAGE_BYTES_MAX: usize = 4096;
 
 /// Designates a leader: writes the file in one step. `token` has to be greater than that of every leader before,

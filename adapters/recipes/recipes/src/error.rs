@@ -20,6 +20,9 @@ pub enum StartError {
         /// What is wrong with it.
         fault: PathFault,
     },
+    /// What is asked for belongs to a session of the candidate's own, and this one stands in another's.
+    #[error("{0} cannot be had in a session that is not the candidate's own")]
+    NotOwnSession(&'static str),
     /// The settings cannot work.
     #[error(transparent)]
     Settings(#[from] ConfigError),
@@ -71,7 +74,7 @@ pub enum StoreError {
     /// It does not accept the credentials.
     #[error("authentication failed")]
     Unauthenticated,
-    /// The session is over; another one is opened.
+    /// The session is over; another one is opened, unless it was not the candidate's own.
     #[error("the session is over")]
     Expired,
     /// Something else.

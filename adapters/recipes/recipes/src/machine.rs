@@ -174,7 +174,9 @@ fn offer_event(input: Input) -> Option<offer::Event> {
             offer::Event::Done { attempt, result }
         }
         Input::Store(StoreEvent::Fired { attempt, gone }) => offer::Event::Fired { attempt, gone },
-        Input::Store(StoreEvent::Lease { .. } | StoreEvent::Trouble(_)) => return None,
+        Input::Store(StoreEvent::Lease { .. } | StoreEvent::Trouble(_) | StoreEvent::Over) => {
+            return None;
+        }
     })
 }
 
@@ -197,7 +199,8 @@ fn lease_event(input: Input) -> Option<lease::Event> {
         Input::Store(
             StoreEvent::Session(Session::Connected { .. })
             | StoreEvent::Offer { .. }
-            | StoreEvent::Trouble(_),
+            | StoreEvent::Trouble(_)
+            | StoreEvent::Over,
         ) => return None,
     })
 }

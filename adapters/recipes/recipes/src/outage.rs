@@ -93,7 +93,8 @@ impl Outage {
             | StoreEvent::Trouble(_)
             | StoreEvent::Offer { .. }
             | StoreEvent::Lease { .. }
-            | StoreEvent::Fired { .. } => false,
+            | StoreEvent::Fired { .. }
+            | StoreEvent::Over => false,
         }
     }
 

@@ -3,6 +3,7 @@
 use quorate_core::recipe::offer::Session;
 use tokio::sync::{broadcast, watch};
 
+use crate::error::StoreError;
 use crate::events::{Event, Status};
 use crate::reporter::StoreEvent;
 
@@ -69,6 +70,13 @@ impl Publisher {
                 tracing::warn!(%error, "no session");
                 self.set_status(|status| status.trouble = Some(error.clone()));
                 self.event(Event::Trouble { error: error.clone(), again: None });
+            }
+            StoreEvent::Over => {
+                tracing::warn!("the session is over, and the candidate ends with it");
+                self.set_status(|status| {
+                    status.connected = false;
+                    status.trouble = Some(StoreError::Expired);
+                });
             }
             StoreEvent::Session(Session::Renewed { .. })
             | StoreEvent::Offer { .. }

@@ -15,9 +15,20 @@ use crate::error::StoreError;
 pub(crate) enum StoreEvent {
     Session(Session),
     Trouble(StoreError),
-    Offer { attempt: Attempt, result: Result<offer::Answer, Failure> },
-    Lease { attempt: Attempt, result: Result<lease::Answer, Failure> },
-    Fired { attempt: Attempt, gone: bool },
+    Offer {
+        attempt: Attempt,
+        result: Result<offer::Answer, Failure>,
+    },
+    Lease {
+        attempt: Attempt,
+        result: Result<lease::Answer, Failure>,
+    },
+    Fired {
+        attempt: Attempt,
+        gone: bool,
+    },
+    /// There is no session any more, and none will be opened.
+    Over,
 }
 
 /// How a [`Store`](crate::Store) reports what happened. Once the candidate has ended, reports are dropped.
@@ -79,6 +90,17 @@ impl Reporter {
     /// The watch that this call left has fired: the node was deleted, or changed in another way.
     pub fn fired(&self, attempt: Attempt, gone: bool) {
         self.send(StoreEvent::Fired { attempt, gone });
+    }
+
+    /// Waits until nobody hears these reports any more: the candidate has ended.
+    pub async fn closed(&self) {
+        self.sender.closed().await;
+    }
+
+    /// No session will be opened any more. Behind all that was reported before, and never dropped.
+    pub(crate) async fn over(&self) {
+        // Closed: the candidate has ended.
+        drop(self.sender.send(StoreEvent::Over).await);
     }
 
     fn send(&self, event: StoreEvent) {

@@ -46,6 +46,8 @@ pub(crate) struct Run<S> {
     /// When the candidate ends even though the store does not answer.
     ends_at: Option<Instant>,
     deadline: Duration,
+    /// There is no session any more, and none will be opened.
+    is_over: bool,
     outage: Outage,
     phase: Phase,
 }
@@ -92,6 +94,7 @@ impl<S: Store> Run<S> {
             awaits_release: false,
             ends_at: None,
             deadline: settings.deadline,
+            is_over: false,
             outage: Outage::new(settings),
             phase: Phase::Competing,
         })
@@ -100,10 +103,16 @@ impl<S: Store> Run<S> {
     /// Competes until it is told to stop, or its last handle is dropped.
     pub(crate) async fn until_stopped(mut self) {
         let (store, report) = (self.store.clone(), self.report.clone());
-        let session = tokio::spawn(async move { store.keep_session(report).await });
+        let session = tokio::spawn(async move {
+            store.keep_session(report.clone()).await;
+            report.over().await;
+        });
         self.step(Input::Start).await;
-        while self.phase != Phase::Ended {
+        loop {
             self.look_at_guards().await;
+            if self.phase == Phase::Ended {
+                break;
+            }
             let input = self.next().await;
             if let Some(input) = input {
                 self.step(input).await;
@@ -126,11 +135,7 @@ impl<S: Store> Run<S> {
                 None
             }
             // Told to, or the last handle is gone.
-            _ = self.stops.recv(), if listens_to_stop => {
-                let was_competing = self.phase == Phase::Competing;
-                self.phase = Phase::Stopping;
-                was_competing.then_some(Input::Stop)
-            }
+            _ = self.stops.recv(), if listens_to_stop => self.begin_to_end(),
             () = self.guards_gone.notified() => None,
             () = at(due) => Some(Input::Tick),
             () = at(self.ends_at) => {
@@ -139,6 +144,13 @@ impl<S: Store> Run<S> {
                 None
             }
         }
+    }
+
+    /// The candidate is to end: tells its machine, unless that is stopping already.
+    fn begin_to_end(&mut self) -> Option<Input> {
+        let was_competing = self.phase == Phase::Competing;
+        self.phase = Phase::Stopping;
+        was_competing.then_some(Input::Stop)
     }
 
     /// Tells the machine what became of the guards.
@@ -166,13 +178,20 @@ impl<S: Store> Run<S> {
             self.phase = Phase::Competing;
             self.step(Input::Start).await;
         }
-        let is_stopping = self.phase == Phase::Stopping && !self.awaits_release;
+        // What is left in a session that goes on would stand in the row for as long as that.
+        let leaves_nothing = self.is_over || !self.store.is_shared();
+        let is_stopping = self.phase == Phase::Stopping && !self.awaits_release && leaves_nothing;
         self.ends_at =
             is_stopping.then(|| self.ends_at.unwrap_or_else(|| Instant::now() + self.deadline));
     }
 
     /// What the store reported, unless it has to wait until the guards of a designation are gone.
     fn hear(&mut self, event: StoreEvent) -> Option<Input> {
+        if matches!(event, StoreEvent::Over) {
+            self.publisher.report(&event);
+            self.is_over = true;
+            return self.begin_to_end();
+        }
         if self.outage.note(&event) {
             tracing::warn!("the store is in reach again: leadership by designation ends");
             self.end_designation();

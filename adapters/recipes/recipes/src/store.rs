@@ -28,7 +28,8 @@ pub trait Store: Clone + Send + Sync + 'static {
     fn open(config: Self::Config) -> Result<(Self, Settings), StartError>;
 
     /// Keeps a session, and opens another when it has ended, for as long as the future lives. Reports how the
-    /// session stands, and each time the store has confirmed it.
+    /// session stands, and each time the store has confirmed it. Where the session is not the candidate's to open,
+    /// the future ends with it, and the candidate does.
     fn keep_session(&self, report: Reporter) -> impl Future<Output = ()> + Send;
 
     /// Makes a call of the offer recipe. Ready when the request is on its way, behind all earlier ones;
@@ -54,9 +55,27 @@ pub trait Store: Clone + Send + Sync + 'static {
         all: bool,
     ) -> impl Future<Output = Result<Vec<Contender>, StoreError>> + Send;
 
-    /// Ends the session, and with it the nodes or keys that it created.
+    /// The candidates that compete now, as [`contenders`](Self::contenders) gives them, and a future that is ready when
+    /// they may be others; it may be ready for nothing. No change comes between the two. `known` are candidates that
+    /// were seen before: of a node or key that cannot have changed since, what is known may be given again.
+    fn watch(
+        &self,
+        all: bool,
+        known: &[Contender],
+    ) -> impl Future<Output = Result<(Vec<Contender>, Change), StoreError>> + Send;
+
+    /// Whether the session belongs to others, too, and goes on after [`close`](Self::close). A candidate that ends has
+    /// deleted what it left there before, however long the store takes.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Ends the session, and with it the nodes or keys that it created. One that [is shared](Self::is_shared) goes on.
     fn close(&self) -> impl Future<Output = ()> + Send;
 }
+
+/// Waits for a change of the candidates, see [`Store::watch`]. Dropping it takes the watch back.
+pub type Change = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Begins the work of a call: its first part is done when this returns, and with it what it sends, or its
 /// place in a queue. The rest is done by a task of its own.

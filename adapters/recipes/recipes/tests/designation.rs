@@ -9,8 +9,8 @@ use bytes::Bytes;
 use quorate_core::recipe::offer::{Answer, Call, Entry};
 use quorate_core::recipe::{Attempt, Failure, SessionId, Token, lease};
 use quorate_recipes::{
-    Candidate, Contender, Designation, FencingToken, Lost, Reporter, Settings, StartError, Store,
-    StoreError, designate,
+    Candidate, Change, Contender, Designation, FencingToken, Lost, Reporter, Settings, StartError,
+    Store, StoreError, designate,
 };
 use tokio::sync::{Notify, watch};
 
@@ -99,6 +99,14 @@ impl Store for Fake {
             return Ok(Vec::new());
         }
         Err(StoreError::Unreachable("it is not there".to_owned()))
+    }
+
+    async fn watch(
+        &self,
+        all: bool,
+        _: &[Contender],
+    ) -> Result<(Vec<Contender>, Change), StoreError> {
+        Ok((self.contenders(all).await?, Box::pin(std::future::pending())))
     }
 
     async fn close(&self) {}

@@ -5,6 +5,8 @@ use std::fmt;
 use bytes::Bytes;
 use quorate_recipes::{Naming, PathFault, Recipe, Settings, StartError};
 
+use crate::session::Session;
+
 /// Which clients may touch the nodes that a candidate creates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Access {
@@ -15,6 +17,15 @@ pub enum Access {
     Creator,
 }
 
+/// In which session a candidate stands.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    /// In one of its own, with any of these hosts; in another, when that is over.
+    Own(String),
+    /// In that of its program.
+    Shared(Session),
+}
+
 /// The configuration of a candidate: the ensemble, the root of the election, and the settings.
 ///
 /// ZooKeeper has bounds of its own for [sessions](Settings::session_timeout()): 2 and 20 ticks, if its `zoo.cfg` does
@@ -22,7 +33,7 @@ pub enum Access {
 /// its leader does not count: that is not relied upon, as long as sessions last two ticks at least.
 #[derive(Clone)]
 pub struct Config {
-    pub(crate) hosts: String,
+    pub(crate) place: Place,
     pub(crate) root: String,
     pub(crate) credentials: Vec<(String, Bytes)>,
     pub(crate) access: Access,
@@ -37,13 +48,23 @@ impl Config {
         root: impl Into<String>,
         settings: impl Into<Settings>,
     ) -> Self {
-        Self {
-            hosts: hosts.into(),
-            root: root.into(),
-            credentials: Vec::new(),
-            access: Access::default(),
-            settings: settings.into(),
-        }
+        Self::at(Place::Own(hosts.into()), root.into(), settings.into())
+    }
+
+    /// An election among all candidates with the same `root`, in a session that the program has opened: its leadership
+    /// and its candidacy end with that. Two candidates of one session under one root need [`Naming::Guid`], which tells
+    /// them apart.
+    ///
+    /// The session's time-out is what its client and the ensemble have agreed on, and its credentials are the client's;
+    /// a [designation](Settings::designation()) counts only after a whole session without the ensemble, when such a
+    /// candidate has ended.
+    pub fn on(session: &Session, root: impl Into<String>, settings: impl Into<Settings>) -> Self {
+        Self::at(Place::Shared(session.clone()), root.into(), settings.into())
+    }
+
+    const fn at(place: Place, root: String, settings: Settings) -> Self {
+        let access = Access::Anyone;
+        Self { place, root, credentials: Vec::new(), access, settings }
     }
 
     /// The offer recipe with offers named this way: [`Naming::Guid`] is the default. Other libraries read no names
@@ -70,13 +91,21 @@ impl Config {
     }
 
     pub(crate) fn checked(self) -> Result<(Self, Settings), StartError> {
-        if self.hosts.trim().is_empty() {
-            return Err(StartError::NoStore);
+        let mut settings = self.settings.clone();
+        match &self.place {
+            Place::Own(hosts) if hosts.trim().is_empty() => return Err(StartError::NoStore),
+            Place::Own(_) => {}
+            Place::Shared(_) if !self.credentials.is_empty() => {
+                return Err(StartError::NotOwnSession("other credentials"));
+            }
+            Place::Shared(_) if settings.designation.is_some() => {
+                return Err(StartError::NotOwnSession("a designation"));
+            }
+            Place::Shared(session) => settings.session_timeout = session.client().session_timeout(),
         }
         if let Some(fault) = fault(&self.root) {
             return Err(StartError::Path { path: self.root, fault });
         }
-        let settings = self.settings.clone();
         Ok((self, settings))
     }
 
@@ -107,7 +136,7 @@ fn fault(path: &str) -> Option<PathFault> {
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Config");
-        debug.field("hosts", &self.hosts).field("root", &self.root);
+        debug.field("place", &self.place).field("root", &self.root);
         debug.field("settings", &self.settings).finish_non_exhaustive()
     }
 }

@@ -9,12 +9,11 @@ pub(crate) fn store_error(error: Error) -> StoreError {
     match failure(&error) {
         Failure::Denied => StoreError::Denied,
         Failure::Unauthenticated => StoreError::Unauthenticated,
+        Failure::Expired => StoreError::Expired,
         Failure::Unknown => StoreError::Unreachable(error.to_string()),
-        Failure::Expired
-        | Failure::Absent
-        | Failure::Exists
-        | Failure::Conflict
-        | Failure::Rejected => StoreError::Refused(error.to_string()),
+        Failure::Absent | Failure::Exists | Failure::Conflict | Failure::Rejected => {
+            StoreError::Refused(error.to_string())
+        }
     }
 }
 

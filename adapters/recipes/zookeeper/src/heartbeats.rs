@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 /// The heartbeats of one session.
 #[derive(Clone, Debug)]
 pub(crate) struct Heartbeats {
-    /// When the newest one that is known to count was sent.
-    counted: Instant,
+    /// When the newest one that is known to count was sent; none if none is.
+    counted: Option<Instant>,
     /// When later ones were sent, and answered.
     answered: VecDeque<(Instant, Instant)>,
     /// How long a follower may take to pass on what it has heard.
@@ -26,8 +26,9 @@ pub(crate) struct Heartbeats {
 }
 
 impl Heartbeats {
-    /// Of a session that was requested at `opened`: the request passes the leader.
-    pub(crate) fn new(opened: Instant, timeout: Duration) -> Self {
+    /// Of a session that was requested at `opened`: the request passes the leader. Of one that others have opened it is
+    /// not known when.
+    pub(crate) fn new(opened: Option<Instant>, timeout: Duration) -> Self {
         Self { counted: opened, answered: VecDeque::new(), lag: timeout / 4 }
     }
 
@@ -42,10 +43,11 @@ impl Heartbeats {
         self.answered.push_back((sent, now));
     }
 
-    /// When the newest heartbeat was sent that the leader counts, now that the one sent at `sent` is answered.
-    pub(crate) fn counted(&mut self, sent: Instant) -> Instant {
+    /// When the newest heartbeat was sent that the leader counts, now that the one sent at `sent` is answered; none if
+    /// none counts yet. What was sent then has to pass the leader as well.
+    pub(crate) fn counted(&mut self, sent: Instant) -> Option<Instant> {
         while let Some((beat, _)) = self.answered.front().filter(|(_, at)| *at + self.lag <= sent) {
-            self.counted = *beat;
+            self.counted = Some(*beat);
             self.answered.pop_front();
         }
         self.counted
@@ -60,16 +62,26 @@ mod tests {
     fn a_heartbeat_counts_when_one_is_answered_that_was_sent_a_while_after_its_answer() {
         let begun = Instant::now();
         let at = |ms| begun + Duration::from_millis(ms);
-        let mut beats = Heartbeats::new(begun, Duration::from_millis(400));
-        assert_eq!(beats.counted(at(20)), begun);
+        let mut beats = Heartbeats::new(Some(begun), Duration::from_millis(400));
+        assert_eq!(beats.counted(at(20)), Some(begun));
         beats.answered(at(20), at(30));
         beats.answered(at(80), at(90));
-        assert_eq!(beats.counted(at(129)), begun, "its answer came at 30");
-        assert_eq!(beats.counted(at(130)), at(20));
-        assert_eq!(beats.counted(at(500)), at(80));
-        assert_eq!(beats.counted(at(100)), at(80), "it is known by now");
+        assert_eq!(beats.counted(at(129)), Some(begun), "its answer came at 30");
+        assert_eq!(beats.counted(at(130)), Some(at(20)));
+        assert_eq!(beats.counted(at(500)), Some(at(80)));
+        assert_eq!(beats.counted(at(100)), Some(at(80)), "it is known by now");
         // The answer was long on its way: what was sent soon after it proves nothing.
         beats.answered(at(500), at(900));
-        assert_eq!(beats.counted(at(950)), at(80));
+        assert_eq!(beats.counted(at(950)), Some(at(80)));
+    }
+
+    #[test]
+    fn of_a_session_that_others_have_opened_nothing_counts_before_the_second_heartbeat() {
+        let begun = Instant::now();
+        let at = |ms| begun + Duration::from_millis(ms);
+        let mut beats = Heartbeats::new(None, Duration::from_millis(400));
+        beats.answered(at(0), at(10));
+        assert_eq!(beats.counted(at(109)), None);
+        assert_eq!(beats.counted(at(110)), Some(at(0)));
     }
 }

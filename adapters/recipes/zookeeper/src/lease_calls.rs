@@ -3,49 +3,50 @@
 //! The version of a key is the zxid of its last change. ZooKeeper compares versions that count from 0 in
 //! each node; so a change is made in two steps, of which the second fails if anything came between.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 use quorate_core::recipe::lease::{Answer, Call, Held, Record};
-use quorate_core::recipe::{Attempt, Failure, SessionId};
+use quorate_core::recipe::{Attempt, Failure};
 use quorate_recipes::{Contender, Reporter, StoreError, begin};
 use zookeeper_client::{Client, CreateMode, Error, OneshotWatcher, Stat};
 
 use crate::config::Config;
 use crate::error::{failure, store_error};
-use crate::heartbeats::Heartbeats;
-use crate::nodes::{make_directory, number, watch};
+use crate::nodes::{absent, make_directory, number, watch as report_watch};
+use crate::session::Session;
 
 /// Makes a call. Its answer is reported once; so is the change that it leaves a watch for.
 pub(crate) async fn call(
     config: &Arc<Config>,
-    heartbeats: &Arc<Mutex<Heartbeats>>,
-    client: Client,
+    session: Session,
     attempt: Attempt,
     call: Call,
     report: Reporter,
 ) {
-    let (config, heartbeats) = (Arc::clone(config), Arc::clone(heartbeats));
+    let config = Arc::clone(config);
     begin(async move {
         let called = Instant::now();
+        let client = session.client();
+        // A read is answered by any server that has not yet found its leader gone.
+        let passes_leader = !matches!(call, Call::Read { .. });
         let (result, watcher) = match call {
-            Call::Read { watch } => read(&config, &client, watch).await,
-            Call::Put { record, expect } => (put(&config, &client, record, expect).await, None),
-            Call::Renew { version, .. } => (renew(&config, &client, version).await, None),
-            Call::Delete { version } => (delete(&config, &client, version).await, None),
+            Call::Read { watch } => read(&config, client, watch).await,
+            Call::Put { record, expect } => (put(&config, client, record, expect).await, None),
+            Call::Renew { version, .. } => (renew(&config, client, version).await, None),
+            Call::Delete { version } => (delete(&config, client, version).await, None),
         };
-        if result.is_ok() {
+        let counted = (result.is_ok() && passes_leader).then(|| session.counted(called)).flatten();
+        if let Some(counted) = counted {
             // The session is kept alive from the request that ZooKeeper's leader counts.
-            let session = SessionId(client.session_id().0);
-            let counted = heartbeats.lock().unwrap_or_else(PoisonError::into_inner).counted(called);
-            report.renewed(session, counted);
+            report.renewed(session.id(), counted);
         }
         report.lease(attempt, result);
         // The session ends with its last handle.
-        drop(client);
+        drop(session);
         if let Some(watcher) = watcher {
-            watch(watcher, attempt, &report).await;
+            report_watch(watcher, attempt, &report).await;
         }
     })
     .await;
@@ -145,14 +146,35 @@ pub(crate) async fn contenders(
     let found = client.get_data(key);
     synced.await.map_err(store_error)?;
     match found.await {
-        Ok((data, stat)) => {
-            let key = key.rsplit('/').next().unwrap_or_default();
-            let leader = held(data, &stat).leader();
-            let one = leader
-                .map(|leader| Contender::elected(leader.identity, leader.token.0, key.to_owned()));
-            Ok(one.into_iter().collect())
-        }
+        Ok((data, stat)) => Ok(leader(key, data, &stat)),
         Err(Error::NoNode) => Ok(Vec::new()),
         Err(error) => Err(store_error(error)),
     }
+}
+
+/// The same, and a watch for another.
+pub(crate) async fn watch(
+    config: &Config,
+    client: &Client,
+) -> Result<(Vec<Contender>, OneshotWatcher), Error> {
+    let key = &config.root;
+    loop {
+        match client.get_and_watch_data(key).await {
+            Ok((data, stat, watcher)) => return Ok((leader(key, data, &stat), watcher)),
+            Err(Error::NoNode) => {
+                if let Some(appears) = absent(client, key).await? {
+                    return Ok((Vec::new(), appears));
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn leader(key: &str, data: Vec<u8>, stat: &Stat) -> Vec<Contender> {
+    let key = key.rsplit('/').next().unwrap_or_default();
+    let leader = held(data, stat).leader();
+    let one =
+        leader.map(|leader| Contender::elected(leader.identity, leader.token.0, key.to_owned()));
+    one.into_iter().collect()
 }

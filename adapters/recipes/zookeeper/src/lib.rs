@@ -28,6 +28,9 @@
 //! something, the candidate tries again after a back-off; [`Candidate::status`] and [`Candidate::events`]
 //! say what is in the way.
 //!
+//! A program that has a client already can hold any number of elections in its session: [`Session`], [`Config::on`]. Which
+//! candidates of a group are alive, now and at each change: [`Candidate::members`], [`Members`].
+//!
 //! # What it promises
 //!
 //! The token of a leader is the zxid with which its node was created: greater than that of every earlier
@@ -44,6 +47,7 @@ mod heartbeats;
 mod lease_calls;
 mod nodes;
 mod offer_calls;
+mod session;
 mod store;
 
 pub use quorate_recipes::{
@@ -53,10 +57,16 @@ pub use quorate_recipes::{
 };
 
 pub use crate::config::{Access, Config};
+pub use crate::session::Session;
 pub use crate::store::ZooKeeper;
+/// The client library, whose client a [`Session`] is of.
+pub use zookeeper_client;
 
 /// A candidate for leadership.
 pub type Candidate = quorate_recipes::Candidate<ZooKeeper>;
+
+/// The members of a group.
+pub type Members = quorate_recipes::Members<ZooKeeper>;
 
 /// The candidates that compete now, the leader first, for a caller that does not compete.
 ///

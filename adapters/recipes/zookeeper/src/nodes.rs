@@ -36,9 +36,19 @@ pub(crate) async fn make_directory(
     client.mkdir(path, &mode).await
 }
 
-/// Waits for a watch to fire, and reports it.
+/// A watch for a node to appear; none if it is there.
+pub(crate) async fn absent(client: &Client, path: &str) -> Result<Option<OneshotWatcher>, Error> {
+    let (stat, watcher) = client.check_and_watch_stat(path).await?;
+    Ok(stat.is_none().then_some(watcher))
+}
+
+/// Waits for a watch to fire, and reports it. When nobody hears that any more, the watch is taken back: in a session that
+/// goes on it would stay.
 pub(crate) async fn watch(watcher: OneshotWatcher, attempt: Attempt, report: &Reporter) {
-    let event = watcher.changed().await;
+    let event = tokio::select! {
+        event = watcher.changed() => event,
+        () = report.closed() => return,
+    };
     match event.event_type {
         EventType::NodeDeleted => report.fired(attempt, true),
         EventType::NodeDataChanged | EventType::NodeCreated | EventType::NodeChildrenChanged => {

@@ -13,22 +13,23 @@ use zookeeper_client::{Client, CreateMode, Error, OneshotWatcher, Stat};
 
 use crate::config::Config;
 use crate::error::{failure, store_error};
-use crate::nodes::{make_directory, number, watch};
+use crate::nodes::{absent, make_directory, number, watch};
+use crate::session::Session;
 
 /// Makes a call. Its answer is reported once; so is the change that it leaves a watch for.
 pub(crate) async fn call(
     config: &Arc<Config>,
-    client: Client,
+    session: Session,
     attempt: Attempt,
     call: Call,
     report: Reporter,
 ) {
     let config = Arc::clone(config);
     begin(async move {
-        let (result, watcher) = answer(&config, &client, call).await;
+        let (result, watcher) = answer(&config, session.client(), call).await;
         report.offer(attempt, result);
         // The session ends with its last handle.
-        drop(client);
+        drop(session);
         if let Some(watcher) = watcher {
             watch(watcher, attempt, &report).await;
         }
@@ -121,11 +122,7 @@ pub(crate) async fn contenders(
         let mut found = Vec::new();
         for entry in row.iter().take(if all { row.len() } else { 1 }) {
             match client.get_data(&config.path(&entry.name)).await {
-                Ok((data, stat)) => found.push(Contender::elected(
-                    Bytes::from(data),
-                    number(stat.czxid),
-                    entry.name.clone(),
-                )),
+                Ok((data, stat)) => found.push(contender(data, &stat, entry)),
                 // It has gone meanwhile.
                 Err(Error::NoNode) => {}
                 Err(error) => return Err(store_error(error)),
@@ -135,4 +132,72 @@ pub(crate) async fn contenders(
             return Ok(found);
         }
     }
+}
+
+/// The same of all, and a watch for candidates that come or go.
+pub(crate) async fn watch_all(
+    config: &Config,
+    client: &Client,
+    known: &[Contender],
+) -> Result<(Vec<Contender>, OneshotWatcher), Error> {
+    let (names, root, watcher) = loop {
+        match client.get_and_watch_children(&config.root).await {
+            Ok(listed) => break listed,
+            Err(Error::NoNode) => {
+                if let Some(appears) = absent(client, &config.root).await? {
+                    return Ok((Vec::new(), appears));
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    };
+    let entries = entries(names);
+    let mut found = Vec::new();
+    for entry in queue(&entries) {
+        // Below one root a name comes once; what is known of it may be of another root in the same place.
+        let is_known =
+            |one: &&Contender| one.key == entry.name && one.token.as_u64() > number(root.czxid);
+        if let Some(one) = known.iter().find(is_known) {
+            found.push(one.clone());
+            continue;
+        }
+        match client.get_data(&config.path(&entry.name)).await {
+            Ok((data, stat)) => found.push(contender(data, &stat, entry)),
+            Err(Error::NoNode) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((found, watcher))
+}
+
+/// The leader, and a watch for its end; or for a leader to come.
+pub(crate) async fn watch_first(
+    config: &Config,
+    client: &Client,
+) -> Result<(Vec<Contender>, OneshotWatcher), Error> {
+    loop {
+        let names = match client.list_children(&config.root).await {
+            Ok(names) => names,
+            Err(Error::NoNode) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        let entries = entries(names);
+        let Some(first) = queue(&entries).into_iter().next() else {
+            let (none, watcher) = watch_all(config, client, &[]).await?;
+            if none.is_empty() {
+                return Ok((none, watcher));
+            }
+            continue;
+        };
+        match client.get_and_watch_data(&config.path(&first.name)).await {
+            Ok((data, stat, watcher)) => return Ok((vec![contender(data, &stat, first)], watcher)),
+            // It has gone meanwhile.
+            Err(Error::NoNode) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn contender(data: Vec<u8>, stat: &Stat, entry: &Entry) -> Contender {
+    Contender::elected(Bytes::from(data), number(stat.czxid), entry.name.clone())
 }

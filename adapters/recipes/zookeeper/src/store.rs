@@ -1,29 +1,26 @@
-//! Sessions with the ensemble, one after another, and their heartbeats.
-//!
-//! The client library pings by itself and does not report when. So each session has heartbeats of its own:
-//! a `sync`, which a server that has lost its leader cannot answer. Which of them count: see [`Heartbeats`].
+//! Sessions with the ensemble, one after another, and the calls that are made in them.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use quorate_core::recipe::{Attempt, Failure, SessionId, lease, offer};
-use quorate_recipes::{Backoff, Contender, Reporter, Settings, StartError, Store, StoreError};
-use zookeeper_client::{Client, Error, SessionState, StateWatcher};
+use quorate_core::recipe::{Attempt, Failure, lease, offer};
+use quorate_recipes::{
+    Backoff, Change, Contender, Reporter, Settings, StartError, Store, StoreError,
+};
+use zookeeper_client::{Client, Error};
 
-use crate::config::Config;
+use crate::config::{Config, Place};
 use crate::error::store_error;
-use crate::heartbeats::Heartbeats;
+use crate::session::Session;
 use crate::{lease_calls, offer_calls};
 
 /// A ZooKeeper ensemble, as elections use it.
 #[derive(Clone, Debug)]
 pub struct ZooKeeper {
     config: Arc<Config>,
-    /// The present session.
-    client: Arc<Mutex<Option<Client>>>,
-    /// Its heartbeats.
-    heartbeats: Arc<Mutex<Heartbeats>>,
+    /// The present one.
+    session: Arc<Mutex<Option<Session>>>,
 }
 
 impl Store for ZooKeeper {
@@ -31,24 +28,23 @@ impl Store for ZooKeeper {
 
     fn open(config: Config) -> Result<(Self, Settings), StartError> {
         let (config, settings) = config.checked()?;
-        let heartbeats = Heartbeats::new(Instant::now(), settings.session_timeout);
-        let heartbeats = Arc::new(Mutex::new(heartbeats));
-        Ok((Self { config: Arc::new(config), client: Arc::default(), heartbeats }, settings))
+        Ok((Self { config: Arc::new(config), session: Arc::default() }, settings))
     }
 
     async fn keep_session(&self, report: Reporter) {
+        let hosts = match &self.config.place {
+            Place::Own(hosts) => hosts,
+            Place::Shared(session) => return self.keep(session.clone(), &report).await,
+        };
         let mut backoff = Backoff::new();
         loop {
             let sent = Instant::now();
-            match self.connect().await {
+            match self.connect(hosts).await {
                 Ok(client) => {
                     backoff.reset();
-                    self.set_client(Some(client.clone()));
-                    self.keep(client, sent, &report).await;
-                    self.set_client(None);
-                    report.expired();
+                    self.keep(Session::new(client, Some(sent)), &report).await;
                 }
-                Err(Error::NoHosts) => report.trouble(no_session(&self.config)),
+                Err(Error::NoHosts) => report.trouble(self.no_session()),
                 Err(error) => report.trouble(store_error(error)),
             }
             backoff.wait().await;
@@ -56,38 +52,61 @@ impl Store for ZooKeeper {
     }
 
     async fn offer(&self, attempt: Attempt, call: offer::Call, report: &Reporter) {
-        match self.client() {
-            Some(client) => {
-                offer_calls::call(&self.config, client, attempt, call, report.clone()).await;
+        match self.session() {
+            Some(session) => {
+                offer_calls::call(&self.config, session, attempt, call, report.clone()).await;
             }
             None => report.offer(attempt, Err(Failure::Expired)),
         }
     }
 
     async fn lease(&self, attempt: Attempt, call: lease::Call, report: &Reporter) {
-        match self.client() {
-            Some(client) => {
-                let (config, heartbeats) = (&self.config, &self.heartbeats);
-                lease_calls::call(config, heartbeats, client, attempt, call, report.clone()).await;
+        match self.session() {
+            Some(session) => {
+                lease_calls::call(&self.config, session, attempt, call, report.clone()).await;
             }
             None => report.lease(attempt, Err(Failure::Expired)),
         }
     }
 
     async fn contenders(&self, all: bool) -> Result<Vec<Contender>, StoreError> {
-        let client = self.client().ok_or_else(|| no_session(&self.config))?;
+        let session = self.session().ok_or_else(|| self.no_session())?;
         if self.config.is_lease() {
-            lease_calls::contenders(&self.config, &client).await
+            lease_calls::contenders(&self.config, session.client()).await
         } else {
-            offer_calls::contenders(&self.config, &client, all).await
+            offer_calls::contenders(&self.config, session.client(), all).await
         }
     }
 
+    async fn watch(
+        &self,
+        all: bool,
+        known: &[Contender],
+    ) -> Result<(Vec<Contender>, Change), StoreError> {
+        let session = self.session().ok_or_else(|| self.no_session())?;
+        let (row, watcher) = if self.config.is_lease() {
+            lease_calls::watch(&self.config, session.client()).await
+        } else if all {
+            offer_calls::watch_all(&self.config, session.client(), known).await
+        } else {
+            offer_calls::watch_first(&self.config, session.client()).await
+        }
+        .map_err(store_error)?;
+        // Something has changed, or the session is over.
+        Ok((row, Box::pin(async move { drop(watcher.changed().await) })))
+    }
+
+    fn is_shared(&self) -> bool {
+        matches!(self.config.place, Place::Shared(_))
+    }
+
     async fn close(&self) {
-        let Some(client) = self.client() else { return };
-        let mut states = client.state_watcher();
-        self.set_client(None);
-        drop(client);
+        let Some(session) = self.set_session(None) else { return };
+        if self.is_shared() {
+            return;
+        }
+        let mut states = session.client().state_watcher();
+        drop(session);
         // The last handle is dropped, so the library asks the ensemble to close the session.
         let closed = async { while !states.changed().await.is_terminated() {} };
         drop(tokio::time::timeout(CLOSING_TIME, closed).await);
@@ -98,7 +117,7 @@ impl Store for ZooKeeper {
 const CLOSING_TIME: Duration = Duration::from_secs(1);
 
 impl ZooKeeper {
-    fn connect(&self) -> impl Future<Output = Result<Client, Error>> + Send {
+    fn connect(&self, hosts: &str) -> impl Future<Output = Result<Client, Error>> + Send {
         // When no host answers, this reports it and tries again after its own back-off.
         let connector = Client::connector()
             .with_session_timeout(self.config.settings.session_timeout)
@@ -108,76 +127,35 @@ impl ZooKeeper {
             .credentials
             .iter()
             .fold(connector, |connector, (scheme, proof)| connector.with_auth(scheme, proof));
-        let hosts = self.config.hosts.clone();
+        let hosts = hosts.to_owned();
         async move { connector.connect(&hosts).await }
     }
 
-    /// Keeps a session until it is over. It was requested at `sent`, or later.
-    async fn keep(&self, client: Client, sent: Instant, report: &Reporter) {
-        let session = SessionId(client.session_id().0);
-        let timeout = client.session_timeout();
-        let states = client.state_watcher();
-        *self.heartbeats() = Heartbeats::new(sent, timeout);
-        report.connected(session, timeout);
-        report.renewed(session, sent);
-        let heartbeats = async {
-            loop {
-                let sent = Instant::now();
-                if client.sync(&self.config.root).await.is_ok() {
-                    let counted = {
-                        let mut heartbeats = self.heartbeats();
-                        heartbeats.answered(sent, Instant::now());
-                        heartbeats.counted(sent)
-                    };
-                    report.renewed(session, counted);
-                }
-                let pause = self.heartbeats().pause();
-                tokio::time::sleep(pause).await;
-            }
-        };
-        tokio::select! {
-            () = heartbeats => {}
-            () = until_over(states, session, timeout, report) => {}
-        }
+    /// Keeps a session until it is over.
+    async fn keep(&self, session: Session, report: &Reporter) {
+        self.set_session(Some(session.clone()));
+        // The machine of a lease counts from its calls as long as it knows of no heartbeat that counts.
+        session.report(report, self.config.is_lease()).await;
+        drop(session);
+        // Whoever finds no session has been told why.
+        report.expired();
+        self.set_session(None);
     }
 
-    fn client(&self) -> Option<Client> {
-        self.client.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn session(&self) -> Option<Session> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn heartbeats(&self) -> MutexGuard<'_, Heartbeats> {
-        self.heartbeats.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The one before.
+    fn set_session(&self, session: Option<Session>) -> Option<Session> {
+        let mut present = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *present, session)
     }
 
-    fn set_client(&self, client: Option<Client>) {
-        let before = {
-            let mut present = self.client.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *present, client)
-        };
-        drop(before);
+    fn no_session(&self) -> StoreError {
+        StoreError::Unreachable(match &self.config.place {
+            Place::Own(hosts) => format!("no session with any of {hosts}"),
+            Place::Shared(session) => format!("session {} is over", session.id()),
+        })
     }
-}
-
-/// Reports what becomes of a session, until it is over.
-async fn until_over(
-    mut states: StateWatcher,
-    session: SessionId,
-    timeout: Duration,
-    report: &Reporter,
-) {
-    loop {
-        match states.changed().await {
-            SessionState::Disconnected => report.suspended(),
-            // The session does not ask for read-only servers.
-            SessionState::SyncConnected | SessionState::ConnectedReadOnly => {
-                report.connected(session, timeout);
-            }
-            SessionState::AuthFailed => return report.trouble(StoreError::Unauthenticated),
-            SessionState::Expired | SessionState::Closed => return,
-        }
-    }
-}
-
-fn no_session(config: &Config) -> StoreError {
-    StoreError::Unreachable(format!("no session with any of {}", config.hosts))
 }

@@ -2,11 +2,15 @@
 #![allow(clippy::unwrap_used, reason = "tests; their helpers are not marked as such")]
 #![allow(clippy::print_stdout, reason = "why a test was skipped")]
 
+mod applications;
 mod election;
 mod ensemble;
 mod lease;
+mod members;
 mod peers;
 mod readme;
+mod seats;
+mod shared_session;
 mod trouble;
 
 #[test]

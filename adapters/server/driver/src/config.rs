@@ -6,4 +6,5 @@ mod server_config;
 
 pub use builder::{BuildError, ServerConfigBuilder};
 pub(crate) use membership_files::MembershipFiles;
+pub use membership_files::replace_membership;
 pub use server_config::ServerConfig;

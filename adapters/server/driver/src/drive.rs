@@ -10,6 +10,7 @@
 mod clients;
 mod inputs;
 mod leaving;
+mod notes;
 mod outage;
 mod outputs;
 mod publish;
@@ -45,6 +46,7 @@ use crate::net::dial::Dialler;
 use crate::net::events::{LoopEvent, Shared};
 use crate::net::listen::Listeners;
 use crate::net::outbound::Outbound;
+use crate::proposals::{Proposals, Seen};
 use crate::runtime::Runtime;
 use crate::status::Published;
 
@@ -73,6 +75,8 @@ pub(crate) struct Driver<R: Runtime, A: Application> {
     pub(crate) releasing: Option<ReleaseId>,
     /// Where the outcome of the leadership transfer under way goes.
     pub(crate) transfer: Option<Sender<Result<ServerId, TransferRefused>>>,
+    /// What is measured of transactions.
+    pub(crate) proposals: Proposals,
     /// When to warn next that an election lasts.
     pub(crate) warn_at: Option<Instant>,
     /// When to publish what has changed since it was published last.
@@ -118,8 +122,9 @@ impl<A: Application> Drop for Asks<A> {
 }
 
 /// What has gathered for one turn of the loop, and what comes of it.
-#[derive(Default)]
 struct Turn {
+    /// When it began.
+    seen: Seen,
     /// For the core, in order.
     events: Vec<Event>,
     outputs: Vec<Output>,
@@ -129,6 +134,20 @@ struct Turn {
     replica: ReplicaOutput,
     /// How the leadership transfer has ended.
     transferred: Option<Result<ServerId, TransferRefused>>,
+}
+
+impl Turn {
+    fn new(now: Instant) -> Self {
+        Self {
+            seen: Seen::at(now),
+            events: Vec::new(),
+            outputs: Vec::new(),
+            reports: Vec::new(),
+            queued: Vec::new(),
+            replica: ReplicaOutput::default(),
+            transferred: None,
+        }
+    }
 }
 
 /// How a server is to end.
@@ -143,7 +162,7 @@ pub(crate) enum Quit {
 impl<R: Runtime, A: Application> Driver<R, A> {
     /// Runs the server until it is told to quit, or has to.
     pub(crate) async fn drive(&mut self) -> Result<Quit, ServerError> {
-        let mut turn = Turn::default();
+        let mut turn = Turn::new(self.runtime.now());
         loop {
             if let Some(quit) = self.gather(&mut turn.events).await? {
                 return Ok(quit);
@@ -157,10 +176,15 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     fn step(&mut self, turn: &mut Turn) -> Result<(), ServerError> {
         let now = self.runtime.now();
         let at = CoreInstant::from_origin(now.saturating_duration_since(self.origin));
+        turn.seen = Seen::at(now);
+        self.replica.begin_turn(turn.seen);
         let before = self.outage.as_ref().map(|_| self.peer.status().state);
-        for event in turn.events.drain(..) {
+        let mut events = std::mem::take(&mut turn.events);
+        for event in events.drain(..) {
+            self.note_event(&event, turn);
             self.advance(Input { at, event }, &mut turn.outputs);
         }
+        turn.events = events;
         before.into_iter().for_each(|before| self.report_outage(before, turn));
         if self.peer.deadline().is_some_and(|(due, _)| due <= at) {
             self.advance(Input { at, event: Event::Tick }, &mut turn.outputs);
@@ -174,9 +198,9 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             turn.events.push(Event::Released(release));
         }
         // The others first: they have further to go.
-        self.wake_links(&mut turn.queued);
+        self.wake_links(&mut turn.queued, now);
         self.run_application(at, turn)?;
-        self.wake_links(&mut turn.queued);
+        self.wake_links(&mut turn.queued, now);
         self.publish_in_time(&mut turn.reports, now);
         // A caller that is told that another server leads finds nothing here that says otherwise.
         if let (Some(outcome), Some(answer)) = (turn.transferred.take(), self.transfer.as_ref()) {
@@ -215,7 +239,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     /// Lets another server lead, if this one does and another can, before it ends. Returns early if it
     /// is to end at once.
     async fn give_way(&mut self) -> Result<Quit, ServerError> {
-        let mut turn = Turn::default();
+        let mut turn = Turn::new(self.runtime.now());
         // A caller may be waiting for another transfer; the outcome of that one will do.
         if self.transfer.is_none() {
             self.transfer = Some(bounded(1).0);
@@ -236,7 +260,8 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     /// Hangs up every link, in order.
     pub(crate) async fn say_goodbye(&mut self) {
         // It ends in any case.
-        let mut turn = Turn { events: vec![Event::Shutdown], ..Turn::default() };
+        let mut turn = Turn::new(self.runtime.now());
+        turn.events.push(Event::Shutdown);
         drop(self.step(&mut turn));
     }
 

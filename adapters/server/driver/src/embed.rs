@@ -34,8 +34,8 @@ macro_rules! embed {
             Metrics, NoApplication, Observed, Prepared, Proposal, ProposeError, Proposed,
             ReadError, ReconfigureError, Rejected, Replicated, Restore, RestoreError, Runtime,
             ServerConfig, ServerConfigBuilder, ServerError, Setback, Snapshot, SnapshotError,
-            StartError, StateMachine, Status, TransferError, UnknownOutcome, clients, core,
-            zoo_cfg,
+            StartError, StateMachine, Status, TakeSnapshotError, TransferError, UnknownOutcome,
+            clients, core, zoo_cfg,
         };
 
         /// The right to do what only the leader may.

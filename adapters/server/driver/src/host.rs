@@ -12,4 +12,5 @@ mod reads;
 pub(crate) mod replica;
 pub(crate) mod restore;
 pub(crate) mod service;
+mod stages;
 mod worker;

@@ -48,6 +48,7 @@ mod log_limit;
 mod measures;
 mod net;
 mod permits;
+mod proposals;
 mod replace_file;
 mod runtime;
 mod server;
@@ -59,11 +60,11 @@ mod threads;
 mod turns;
 pub mod zoo_cfg;
 
-pub use config::{BuildError, ServerConfig, ServerConfigBuilder};
+pub use config::{BuildError, ServerConfig, ServerConfigBuilder, replace_membership};
 pub use error::{DiskFault, ServerError, StartError};
 pub use host::proposal::{
-    Proposal, ProposeError, Proposed, ReadError, ReconfigureError, Setback, TransferError,
-    UnknownOutcome,
+    Proposal, ProposeError, Proposed, ReadError, ReconfigureError, Setback, TakeSnapshotError,
+    TransferError, UnknownOutcome,
 };
 pub use net::reach::Dialled;
 pub use quorate_application::{

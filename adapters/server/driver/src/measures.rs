@@ -1,12 +1,16 @@
-//! What is measured: how long elections, outages, synchronisations, snapshots and forced writes took, and since when the
-//! disk has been at work.
+//! What is measured: how long elections, outages, synchronisations, snapshots, forced writes and the steps of a request took,
+//! how many there were, and since when the disk has been at work.
 //!
-//! The loop and the disk's thread put in, whoever asks takes out; the lock is held for as long as one number takes.
+//! The loop and the disk's thread put in, whoever asks takes out. No lock is held by what happens for each transaction: it
+//! costs a few atomic additions. A summary takes no memory before its first observation.
 
-use std::sync::Mutex;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use quorate_metrics::{Spread, Summary};
+use quorate_core::id::ServerId;
+use quorate_metrics::{Detail, SharedSummary, Spread};
 
 use crate::error::DiskFault;
 use crate::lock::locked;
@@ -15,112 +19,333 @@ use crate::lock::locked;
 #[derive(Debug)]
 pub(crate) struct Measures {
     began: Instant,
-    kept: Mutex<Kept>,
+    summaries: [OnceLock<SharedSummary>; Took::ALL.len()],
+    counters: [AtomicU64; Counted::ALL.len()],
+    /// By server; the lock is for who begins to measure one, and for who asks.
+    keyed: [Mutex<BTreeMap<ServerId, Arc<Keyed>>>; Of::ALL.len()],
+    /// Since when the disk's thread has been at its work, in microseconds since we began, and one; 0 if it has none.
+    disk_since: AtomicU64,
+    sizes: Sizes,
+    pending_syncs: AtomicU64,
+    /// Round trips of a leader's pings, in microseconds.
+    round_trips: Mutex<BTreeMap<ServerId, Arc<AtomicU64>>>,
+    /// Why the server is out of service, if that is because of its disk.
+    disk_fault: Mutex<Option<DiskFault>>,
 }
 
-#[derive(Debug, Default)]
-struct Kept {
-    summaries: [Summary; Took::COUNT],
-    slow_syncs: u64,
-    failed_snapshots: u64,
-    disk_since: Option<Instant>,
-    disk_fault: Option<DiskFault>,
-    disk_outages: u64,
+/// The lengths of proposals of one leadership, in bytes; -1 before the first.
+#[derive(Debug)]
+struct Sizes {
+    last: AtomicI64,
+    min: AtomicI64,
+    max: AtomicI64,
 }
 
-/// What took some time. The names are ZooKeeper's (`ServerMetrics`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Took {
+/// A summary of one server.
+#[derive(Debug)]
+pub(crate) struct Keyed {
+    began: Instant,
+    summary: SharedSummary,
+}
+
+/// What there is, with ZooKeeper's names (`ServerMetrics`).
+macro_rules! named {
+    ($(#[$doc:meta])* $kind:ident: $($(#[$of:meta])* $variant:ident => $name:literal;)+) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum $kind { $($(#[$of])* $variant,)+ }
+
+        impl $kind {
+            /// All of them.
+            pub(crate) const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            pub(crate) const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)+ }
+            }
+        }
+    };
+}
+
+named! {
+    /// What took some time, in milliseconds, or how much there was of something.
+    Took:
     /// From the loss of a leader, or the start, to the next one; on each server that votes.
-    Election,
+    Election => "election_time";
     /// Without service.
-    Unavailable,
+    Unavailable => "unavailable_time";
     /// The same, on a server that leads then.
-    LeaderUnavailable,
+    LeaderUnavailable => "leader_unavailable_time";
     /// From the leader's epoch to its word that this learner is as new as it; a follower.
-    FollowerSync,
+    FollowerSync => "follower_sync_time";
     /// The same of an observer.
-    ObserverSync,
-    /// A forced write of the log.
-    Fsync,
+    ObserverSync => "observer_sync_time";
+    /// Learners that are sent what they miss, when one more begins.
+    InflightDiffs => "inflight_diff_count";
+    /// Learners that are sent a snapshot, when one more begins.
+    InflightSnaps => "inflight_snap_count";
+    /// Reading the disk at start.
+    Open => "dbinittime";
+    /// Of that, restoring the snapshot.
+    Restore => "startup_snap_load_time";
     /// Writing a snapshot.
-    Snapshot,
+    Snapshot => "snapshottime";
+    /// A forced write of the log.
+    Fsync => "fsynctime";
+    /// Transactions of one forced write.
+    BatchSize => "sync_processor_batch_size";
+    /// Transactions that wait for the disk's thread when it takes them.
+    DiskQueue => "sync_processor_queue_size";
+    /// From when the disk's thread takes transactions until they are durable.
+    DiskWork => "sync_process_time";
+    /// How long transactions wait for the disk's thread; those that are written together are observed once.
+    DiskWait => "sync_processor_queue_time_ms";
+    /// Making a batch of transactions durable.
+    DiskFlush => "sync_processor_queue_flush_time_ms";
+    /// Waiting and flushing together, as the wait is observed.
+    DiskWaitAndFlush => "sync_processor_queue_and_flush_time_ms";
+    /// A leader prepares a request.
+    Prepare => "prep_process_time";
+    /// Requests that wait to be prepared, with the one that comes.
+    PrepareQueue => "prep_processor_queue_size";
+    /// How long one waits for that.
+    PrepareWait => "prep_processor_queue_time_ms";
+    /// Transactions that wait to be applied when the application goes on.
+    CommitQueue => "commit_commit_proc_req_queued";
+    /// A leader has proposed a transaction, and it is committed.
+    QuorumAck => "quorum_ack_latency";
+    /// A transaction was made, and is on our disk.
+    OwnAck => "proposal_ack_creation_latency";
+    /// A transaction was made, and this follower has it.
+    Proposal => "proposal_latency";
+    /// A transaction was made, and this learner knows that it is committed.
+    Commit => "commit_propagation_latency";
+    /// A transaction was made, and is applied here.
+    Propagation => "propagation_latency";
+    /// A write of our clients was committed, and is applied.
+    OwnWrite => "local_write_committed_time_ms";
+    /// A write of others' clients was committed, and is applied.
+    OthersWrite => "server_write_committed_time_ms";
+}
+
+named! {
+    /// What was counted.
+    Counted:
+    /// Forced writes that were worth a warning.
+    SlowSyncs => "fsync_threshold_exceed_count";
+    FailedSnapshots => "snapshot_error_count";
+    /// Failures of the disk for which the server left service; told under a name of ours.
+    DiskOutages => "disk_outages";
+    /// Transactions that went to the disk.
+    Logged => "sync_processor_request_queued";
+    /// Requests that went to be prepared.
+    Prepares => "prep_processor_request_queued";
+    /// Proposals of this leader.
+    Proposals => "proposal_count";
+    /// Of them, those that were committed.
+    Commits => "commit_count";
+    /// Commits handed on to be applied.
+    Delivered => "request_commit_queued";
+    /// Proposals of its leader.
+    ProposalsReceived => "learner_proposal_received_count";
+    /// Commits of its leader.
+    CommitsReceived => "learner_commit_received_count";
+}
+
+named! {
+    /// What is measured for each member, by its id.
+    Of:
+    /// This leader has proposed a transaction, and that server acknowledges it.
+    Ack => "ack_latency";
+    /// Packets that wait for that learner whenever some more do.
+    QueueSize => "learner_handler_qp_size";
+    /// How long the first of them waited.
+    QueueTime => "learner_handler_qp_time_ms";
 }
 
 impl Took {
-    const COUNT: usize = 7;
-
-    /// All of them, with ZooKeeper's names.
-    pub(crate) const NAMED: [(Self, &'static str); Self::COUNT] = [
-        (Self::Election, "election_time"),
-        (Self::Unavailable, "unavailable_time"),
-        (Self::LeaderUnavailable, "leader_unavailable_time"),
-        (Self::FollowerSync, "follower_sync_time"),
-        (Self::ObserverSync, "observer_sync_time"),
-        (Self::Fsync, "fsynctime"),
-        (Self::Snapshot, "snapshottime"),
-    ];
+    /// With how many quantiles it is told.
+    pub(crate) const fn detail(self) -> Detail {
+        let advanced = matches!(
+            self,
+            Self::DiskWait
+                | Self::DiskFlush
+                | Self::DiskWaitAndFlush
+                | Self::PrepareWait
+                | Self::QuorumAck
+                | Self::OwnAck
+                | Self::Proposal
+                | Self::Commit
+                | Self::Propagation
+                | Self::OwnWrite
+                | Self::OthersWrite
+        );
+        if advanced { Detail::Advanced } else { Detail::Basic }
+    }
 }
 
-/// What was counted beside it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Counted {
-    /// Forced writes that were worth a warning.
-    pub(crate) slow_syncs: u64,
-    pub(crate) failed_snapshots: u64,
-    /// Failures of the disk for which the server left service.
-    pub(crate) disk_outages: u64,
+impl Of {
+    /// With how many quantiles it is told.
+    pub(crate) const fn detail(self) -> Detail {
+        match self {
+            Self::QueueSize => Detail::Basic,
+            Self::Ack | Self::QueueTime => Detail::Advanced,
+        }
+    }
 }
 
 impl Default for Measures {
     fn default() -> Self {
-        Self { began: Instant::now(), kept: Mutex::default() }
+        let none = || AtomicI64::new(-1);
+        Self {
+            began: Instant::now(),
+            summaries: std::array::from_fn(|_| OnceLock::new()),
+            counters: std::array::from_fn(|_| AtomicU64::new(0)),
+            keyed: Default::default(),
+            disk_since: AtomicU64::new(0),
+            sizes: Sizes { last: none(), min: none(), max: none() },
+            pending_syncs: AtomicU64::new(0),
+            round_trips: Mutex::default(),
+            disk_fault: Mutex::default(),
+        }
     }
 }
 
 impl Measures {
     /// Something has ended that took so long.
     pub(crate) fn took(&self, what: Took, time: Duration) {
-        let at = self.began.elapsed();
-        locked(&self.kept).summaries[what as usize].observe_time(at, time);
+        self.saw(what, millis(time));
     }
 
-    pub(crate) fn slow_sync(&self) {
-        locked(&self.kept).slow_syncs += 1;
+    /// There is so much of something now.
+    pub(crate) fn saw(&self, what: Took, much: u64) {
+        self.saw_at(Instant::now(), what, much);
     }
 
-    pub(crate) fn failed_snapshot(&self) {
-        locked(&self.kept).failed_snapshots += 1;
+    /// The same, for who has looked at the clock already: a look costs more than the rest.
+    pub(crate) fn saw_at(&self, now: Instant, what: Took, much: u64) {
+        let at = now.saturating_duration_since(self.began);
+        self.summaries[what as usize].get_or_init(SharedSummary::default).observe(at, much);
+    }
+
+    pub(crate) fn count(&self, what: Counted, more: usize) {
+        self.counters[what as usize].fetch_add(more as u64, Relaxed);
+    }
+
+    /// Where something is measured of that server.
+    pub(crate) fn keyed(&self, what: Of, id: ServerId) -> Arc<Keyed> {
+        let new = || Arc::new(Keyed { began: self.began, summary: SharedSummary::default() });
+        Arc::clone(locked(&self.keyed[what as usize]).entry(id).or_insert_with(new))
+    }
+
+    /// A proposal of this length, in bytes.
+    pub(crate) fn proposed(&self, bytes: usize) {
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        let Sizes { last, min, max } = &self.sizes;
+        last.store(bytes, Relaxed);
+        if !(0..=bytes).contains(&min.load(Relaxed)) {
+            min.store(bytes, Relaxed);
+        }
+        if max.load(Relaxed) < bytes {
+            max.store(bytes, Relaxed);
+        }
+    }
+
+    /// A leadership begins or ends.
+    pub(crate) fn forget_proposals(&self) {
+        let Sizes { last, min, max } = &self.sizes;
+        [last, min, max].into_iter().for_each(|size| size.store(-1, Relaxed));
+    }
+
+    pub(crate) fn set_pending_syncs(&self, pending: usize) {
+        self.pending_syncs.store(pending as u64, Relaxed);
+    }
+
+    /// Where the round trips to that server are told.
+    pub(crate) fn round_trip(&self, id: ServerId) -> Arc<AtomicU64> {
+        Arc::clone(locked(&self.round_trips).entry(id).or_default())
+    }
+
+    /// That server is no learner any more.
+    pub(crate) fn forget_round_trip(&self, id: ServerId) {
+        locked(&self.round_trips).remove(&id);
     }
 
     /// The disk's thread begins to work, or is done.
     pub(crate) fn disk_works(&self, works: bool) {
-        locked(&self.kept).disk_since = works.then(Instant::now);
-    }
-
-    /// For how long the disk's thread has been at the same work; zero if it has none.
-    pub(crate) fn disk_busy(&self) -> Duration {
-        locked(&self.kept).disk_since.map_or(Duration::ZERO, |since| since.elapsed())
+        let since = if works { micros(self.began.elapsed()) + 1 } else { 0 };
+        self.disk_since.store(since, Relaxed);
     }
 
     /// The server is out of service because of its disk, or is not any more.
     pub(crate) fn disk_fails(&self, fault: Option<DiskFault>) {
-        let mut kept = locked(&self.kept);
-        kept.disk_outages += u64::from(fault.is_some() && kept.disk_fault.is_none());
-        kept.disk_fault = fault;
+        let before = std::mem::replace(&mut *locked(&self.disk_fault), fault);
+        self.count(Counted::DiskOutages, usize::from(fault.is_some() && before.is_none()));
     }
 
+    // --- for who asks ---
+
     pub(crate) fn disk_fault(&self) -> Option<DiskFault> {
-        locked(&self.kept).disk_fault
+        *locked(&self.disk_fault)
+    }
+
+    /// For how long the disk's thread has been at the same work; zero if it has none.
+    pub(crate) fn disk_busy(&self) -> Duration {
+        match self.disk_since.load(Relaxed) {
+            0 => Duration::ZERO,
+            since => self.began.elapsed().saturating_sub(Duration::from_micros(since - 1)),
+        }
     }
 
     pub(crate) fn spread(&self, what: Took) -> Spread {
-        let at = self.began.elapsed();
-        locked(&self.kept).summaries[what as usize].spread(at)
+        let summary = self.summaries[what as usize].get();
+        summary.map_or_else(Spread::default, |summary| summary.spread(self.began.elapsed()))
     }
 
-    pub(crate) fn counted(&self) -> Counted {
-        let Kept { slow_syncs, failed_snapshots, disk_outages, .. } = *locked(&self.kept);
-        Counted { slow_syncs, failed_snapshots, disk_outages }
+    pub(crate) fn counted(&self, what: Counted) -> u64 {
+        self.counters[what as usize].load(Relaxed)
     }
+
+    /// What was measured of each server, ascending.
+    pub(crate) fn spreads(&self, what: Of) -> Vec<(ServerId, Spread)> {
+        let at = self.began.elapsed();
+        let keyed = locked(&self.keyed[what as usize]);
+        keyed.iter().map(|(id, keyed)| (*id, keyed.summary.spread(at))).collect()
+    }
+
+    /// The last, the shortest and the longest proposal, in bytes.
+    pub(crate) fn proposal_sizes(&self) -> [i64; 3] {
+        let Sizes { last, min, max } = &self.sizes;
+        [last, min, max].map(|size| size.load(Relaxed))
+    }
+
+    /// How many requests to sync wait at this leader.
+    pub(crate) fn pending_syncs(&self) -> u64 {
+        self.pending_syncs.load(Relaxed)
+    }
+
+    /// The last round trip of a ping to each learner of this leader that has answered one.
+    pub(crate) fn round_trips(&self) -> Vec<(ServerId, Duration)> {
+        let trips = locked(&self.round_trips);
+        let known = trips.iter().map(|(id, micros)| (*id, micros.load(Relaxed)));
+        known
+            .filter(|(_, micros)| *micros > 0)
+            .map(|(id, micros)| (id, Duration::from_micros(micros)))
+            .collect()
+    }
+}
+
+impl Keyed {
+    pub(crate) fn saw_at(&self, now: Instant, much: u64) {
+        self.summary.observe(now.saturating_duration_since(self.began), much);
+    }
+}
+
+/// Whole milliseconds.
+pub(crate) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Whole microseconds.
+pub(crate) fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

@@ -5,6 +5,7 @@ mod figures;
 mod handle;
 mod leading;
 mod open;
+mod operating;
 mod patience;
 mod requests;
 mod run;

@@ -50,6 +50,13 @@ pub struct Observed {
     pub status: Arc<PeerStatus>,
 }
 
+impl Observed {
+    /// What the change is called in the log: a name that programs may rely on, unlike the words.
+    pub fn event(&self) -> &'static str {
+        event_of(&self.report.change)
+    }
+}
+
 /// The changes of one server, in order. See [`Server::changes`](crate::Server::changes).
 #[derive(Debug)]
 pub struct Changes {
@@ -261,6 +268,28 @@ fn sync_of(status: &PeerStatus, before: Option<How>, reports: &[Report]) -> Opti
     });
     let learns = matches!(status.state, ServerState::Following | ServerState::Observing);
     said.unwrap_or(before).filter(|_| learns)
+}
+
+/// See [`Observed::event`].
+pub(crate) fn event_of(change: &Change) -> &'static str {
+    match change {
+        Change::State { to: ServerState::Looking, from: ServerState::Leading } => {
+            "leader.stepped_down"
+        }
+        Change::State { to: ServerState::Looking, .. } => "follower.lost_leader",
+        Change::State { .. } => "election.decided",
+        Change::Vote { .. } => "election.vote_changed",
+        Change::Round { .. } | Change::BackIntoRound(_) => "election.round_joined",
+        Change::Phase { .. } => "election.phase_changed",
+        Change::AcceptedEpoch(_) => "epoch.promised",
+        Change::CurrentEpoch(_) => "epoch.established",
+        Change::Configuration(_) => "config.changed",
+        Change::NextConfiguration(_) => "config.proposed",
+        Change::Sync { .. } => "sync.started",
+        Change::Ignored { .. } => "sync.ignored",
+        Change::Learner { synced: true, .. } => "sync.finished",
+        Change::Learner { synced: false, .. } => "learner.lost",
+    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,8 @@
 //!
 //! [`JvmFlags`] are what the environment says beside the file, as ZooKeeper's start script passes it on.
 //!
+//! [`Loaded`] compares a file with what a server runs with, when its operator has changed it.
+//!
 //! Nothing here opens a socket or resolves a name, and nothing is created.
 //!
 //! # Settings of our own
@@ -33,6 +35,8 @@
 //! | `quorate.maxPeerCnxns` | 512 | how many connections one address may have to the election and quorum ports |
 //! | `quorate.maxWatchesPerConnection` | 1000000 | how many paths one connection of a client may watch |
 //! | `quorate.maxWatches` | 10000000 | how many all of them may together, each for itself |
+//! | `quorate.log.format` | `text` | or `json`: one flat object a line |
+//! | `quorate.log.level` | `info` | what is logged, such as `warn` or `info,quorate_driver=debug` |
 //! | `quorate.probe.address` | none | `host:port` where probes are answered over HTTP, and nothing else |
 //! | `quorate.java.oldest` | not known | the oldest version of ZooKeeper among servers and clients, or `none`: from 3.9.0 on events carry zxids, from 3.7.2, 3.8.2 and 3.9.0 on a create2 within a multi is one |
 //! | `quorate.unsyncedLimitInKb` | 65536 | how much a learner holds that its disk does not have, before it gives up its leader |
@@ -60,6 +64,8 @@ mod findings;
 mod flags;
 mod foreign;
 mod http;
+mod loaded;
+mod log;
 mod members;
 mod parse;
 mod refusals;
@@ -79,6 +85,8 @@ pub use crate::zoo_cfg::clients::{ClientSettings, JavaVersion};
 pub use crate::zoo_cfg::findings::{Caution, ConfigError, Place, Setting, Warning};
 pub use crate::zoo_cfg::flags::JvmFlags;
 pub use crate::zoo_cfg::http::{AdminSettings, HttpSettings};
+pub use crate::zoo_cfg::loaded::{FileChanges, Loaded};
+pub use crate::zoo_cfg::log::{LogFormat, LogSettings};
 
 /// What the configuration files of one server say.
 ///
@@ -187,6 +195,8 @@ pub struct ZooCfg {
     pub clients: ClientSettings,
     /// Where HTTP is spoken.
     pub http: HttpSettings,
+    /// What is logged.
+    pub log: LogSettings,
     /// Which four-letter words are answered (`4lw.commands.whitelist`); `*` for all. By default the
     /// five that cost nothing and change nothing, where ZooKeeper has `srvr` alone. See
     /// [`ZooCfg::answers`].

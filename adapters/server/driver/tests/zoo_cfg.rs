@@ -10,7 +10,9 @@ use quorate_core::address::HostPort;
 use quorate_core::id::ServerId;
 use quorate_core::membership::Role;
 use quorate_driver::ServerConfig;
-use quorate_driver::zoo_cfg::{Caution, ConfigError, HttpSettings, JvmFlags, Survey, ZooCfg};
+use quorate_driver::zoo_cfg::{
+    Caution, ConfigError, HttpSettings, JvmFlags, Loaded, LogFormat, Survey, ZooCfg,
+};
 
 const BASE: &str = "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/data\nclientPort=2181\n";
 const THREE: &str = "server.1=zk1:2888:3888\nserver.2=zk2:2888:3888\nserver.3=zk3:2888:3888\n";
@@ -589,6 +591,7 @@ fn every_setting_of_our_own_is_documented() {
         include_str!("../src/zoo_cfg/members.rs"),
         include_str!("../src/zoo_cfg/parse.rs"),
         include_str!("../src/zoo_cfg/clients.rs"),
+        include_str!("../src/zoo_cfg/log.rs"),
     ];
     let (page, _) = sources[0].split_once("\nmod ").unwrap();
     let mut known = 0;
@@ -944,4 +947,43 @@ fn a_survey_names_every_line_that_refuses_the_file_and_reads_the_rest() {
     let survey = Survey::of("zoo.cfg", &text, &JvmFlags::default(), myid).unwrap();
     assert_eq!(survey.not_supported.len(), 1);
     assert!(survey.rest.unwrap_err().to_string().contains("portUnification=perhaps"));
+}
+
+/// A server writes into its file when the membership changes: that is no change of its operator's.
+#[test]
+fn what_a_newer_file_changes_counts_at_once_or_at_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("myid"), "2\n").unwrap();
+    let path = dir.path().join("zoo.cfg");
+    let read = |text: &str| {
+        std::fs::write(&path, text.replace("/data", dir.path().to_str().unwrap())).unwrap();
+        Loaded::read(&path, &JvmFlags::default()).unwrap()
+    };
+    let names = |changes: &[(String, Option<String>)]| {
+        changes.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>()
+    };
+    let mut running = read(&format!("{BASE}{THREE}maxCnxns=5\nquorate.log.format=json"));
+    assert_eq!(running.cfg.log.format, LogFormat::Json);
+    let newer = read(&format!(
+        "{BASE}{THREE}zookeeper.maxClientCnxns=7\nsnapCount=99\nserver.4=zk4:1:2\nquorate.made.up=1\n\
+         DigestAuthenticationProvider.superDigest=super:hunter2"
+    ));
+    let changes = running.changes(&newer);
+    assert_eq!(names(&changes.at_once), ["maxClientCnxns", "maxCnxns"]);
+    assert_eq!(changes.at_once[1].1, None, "its line is gone");
+    let later = ["DigestAuthenticationProvider.superDigest", "quorate.log.format", "snapCount"];
+    assert_eq!(names(&changes.at_restart), [&later[..], &["server.N"]].concat());
+    assert!(!format!("{changes:?}").contains("hunter2"), "no secret is shown");
+    running.adopt(&newer);
+    assert_eq!(running.cfg.clients.max_per_address, 7);
+    assert_eq!(running.cfg.clients.max_connections, 0);
+    let left = running.changes(&newer);
+    assert!(left.at_once.is_empty() && left.at_restart == changes.at_restart);
+
+    let reconfig = "reconfigEnabled=true\n";
+    let running = read(&format!("{BASE}{THREE}{reconfig}"));
+    let written = BASE.replace("clientPort=2181\n", "");
+    std::fs::write(dir.path().join("dynamic"), format!("{THREE}server.4=zk4:1:2;2181")).unwrap();
+    let newer = read(&format!("{written}{reconfig}dynamicConfigFile=/data/dynamic"));
+    assert!(running.changes(&newer).is_empty(), "{:?}", running.changes(&newer));
 }

@@ -128,6 +128,14 @@ impl Figures {
         self.put(Kind::Summary(detail), Some(name), Some(name.to_owned()), name, sample);
     }
 
+    /// One summary of a family of ZooKeeper's that has one for each key (`SummarySet`): with the label `key` on the page, the
+    /// key before the name in words. Those of one name that are put in one behind the other are one family.
+    pub fn summary_of(&mut self, name: &str, detail: Detail, key: &str, spread: &Spread) {
+        let sample =
+            Sample { labels: vec![("key", key.to_owned())], value: Value::Spread(*spread) };
+        self.put(Kind::Summary(detail), Some(name), Some(name.to_owned()), name, sample);
+    }
+
     /// A gauge of ours: `zk_name` in words, `quorate_name` on the page.
     pub fn own_gauge(&mut self, name: &str, help: &str, value: impl Into<Number>) {
         self.add(Kind::Gauge, Some(name), Some(format!("quorate_{name}")), help, value.into());

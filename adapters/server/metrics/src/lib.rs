@@ -19,11 +19,15 @@ extern crate alloc;
 
 mod figures;
 mod page;
+#[cfg(target_has_atomic = "64")]
+mod shared;
 mod summary;
 mod words;
 
 pub use figures::{Detail, Figures, Number};
 pub use page::CONTENT_TYPE;
+#[cfg(target_has_atomic = "64")]
+pub use shared::SharedSummary;
 pub use summary::{Spread, Summary};
 
 /// The program of the package's README compiles.

@@ -91,42 +91,55 @@ impl Summary {
 
     fn quantiles(&self, at: Duration) -> Option<[u64; 5]> {
         let present = turn(at);
-        let window = || self.slices.iter().filter(|s| s.turn + SLICES as u64 > present);
-        let total: u64 = window().flat_map(|slice| &slice.counts).map(|n| u64::from(*n)).sum();
-        if total == 0 {
-            return None;
-        }
-        // The observation of this rank is wanted, the first being 1.
-        let ranks = Spread::PARTS.map(|part| (total * part).div_ceil(10_000).max(1));
-        let mut found = [0; 5];
-        let (mut seen, mut next) = (0, 0);
+        let window = || self.slices.iter().filter(|s| is_in_window(s.turn, present));
         let longest = window().map(|slice| slice.counts.len()).max().unwrap_or(0);
-        for bucket in 0..longest {
-            let counts = window().filter_map(|slice| slice.counts.get(bucket));
-            seen += counts.map(|count| u64::from(*count)).sum::<u64>();
-            while next < ranks.len() && ranks[next] <= seen {
-                found[next] = middle(bucket).clamp(self.min, self.max);
-                next += 1;
-            }
-        }
-        Some(found)
+        let of = |bucket| {
+            let counts = window().filter_map(move |slice| slice.counts.get(bucket));
+            counts.map(|count| u64::from(*count)).sum()
+        };
+        quantiles(&(0..longest).map(of).collect::<Vec<_>>(), self.min, self.max)
     }
 }
 
+/// The quantiles of observations, of which each bucket has so many; none of none.
+pub(crate) fn quantiles(counts: &[u64], min: u64, max: u64) -> Option<[u64; 5]> {
+    let total: u64 = counts.iter().sum();
+    if total == 0 {
+        return None;
+    }
+    // The observation of this rank is wanted, the first being 1.
+    let ranks = Spread::PARTS.map(|part| (total * part).div_ceil(10_000).max(1));
+    let mut found = [0; 5];
+    let (mut seen, mut next) = (0, 0);
+    for (bucket, count) in counts.iter().enumerate() {
+        seen += count;
+        while next < ranks.len() && ranks[next] <= seen {
+            found[next] = middle(bucket).clamp(min, max);
+            next += 1;
+        }
+    }
+    Some(found)
+}
+
+/// Whether a slice of that turn tells of the last ten minutes.
+pub(crate) const fn is_in_window(turn: u64, present: u64) -> bool {
+    turn + SLICES as u64 > present
+}
+
 /// The slice of a moment: two minutes each, from 1 on, so that an empty slice is of none.
-const fn turn(at: Duration) -> u64 {
+pub(crate) const fn turn(at: Duration) -> u64 {
     at.as_secs() / SLICE_SECS + SLICES as u64
 }
 
 /// Where it is kept.
 #[allow(clippy::cast_possible_truncation, reason = "less than five")]
-const fn place(turn: u64) -> usize {
+pub(crate) const fn place(turn: u64) -> usize {
     (turn % SLICES as u64) as usize
 }
 
 /// The bucket of a value: itself below 32, else by its highest bit and the five behind it.
 #[allow(clippy::cast_possible_truncation, reason = "five bits, and the number of a bit")]
-const fn bucket(value: u64) -> usize {
+pub(crate) const fn bucket(value: u64) -> usize {
     let value = if value > LARGEST { LARGEST } else { value };
     if value < FINE {
         return value as usize;
@@ -148,7 +161,7 @@ const fn middle(bucket: usize) -> u64 {
 }
 
 /// How many slices the window has.
-const SLICES: usize = 5;
+pub(crate) const SLICES: usize = 5;
 /// How long one is.
 const SLICE_SECS: u64 = 120;
 /// Into how many buckets each octave is divided, as a power of two.
@@ -156,6 +169,8 @@ const FINE_BITS: u32 = 5;
 const FINE: u64 = 1 << FINE_BITS;
 /// Larger values count as this one in quantiles: in milliseconds a month and a half.
 const LARGEST: u64 = u32::MAX as u64;
+/// How many buckets there are.
+pub(crate) const BUCKETS: usize = bucket(LARGEST) + 1;
 
 #[cfg(test)]
 mod tests {
@@ -172,6 +187,6 @@ mod tests {
             assert!(off * 32 <= value, "{value} is told as {middle}");
         }
         assert_eq!(bucket(u64::MAX), bucket(LARGEST));
-        assert!(bucket(u64::MAX) < 1024);
+        const { assert!(BUCKETS < 1024) };
     }
 }

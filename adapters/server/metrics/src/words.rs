@@ -35,6 +35,8 @@ impl Figures {
                     Value::One(value) => lines.push((name.clone(), value.clone())),
                     Value::Spread(spread) => {
                         let advanced = family.kind == Kind::Summary(Detail::Advanced);
+                        let key = sample.labels.first().map(|(_, key)| format!("{key}_{name}"));
+                        let name = key.as_ref().unwrap_or(name);
                         spread_lines(name, spread, advanced, &mut lines);
                     }
                 }

@@ -72,3 +72,20 @@ fn a_text_stays_in_its_line_and_a_name_that_is_none_is_not_on_the_page() {
     assert!(figures.words().starts_with("zk_version\ta zk_forged\t1  \n"));
     assert_eq!(figures.page(&[]), "");
 }
+
+#[test]
+fn a_family_with_keys_has_a_summary_for_each() {
+    let (mut acks, at) = (Summary::default(), Duration::from_secs(5));
+    acks.observe(at, 4);
+    let mut figures = Figures::default();
+    figures.summary_of("ack_latency", Detail::Basic, "1", &acks.spread(at));
+    figures.summary_of("ack_latency", Detail::Basic, "2", &Summary::default().spread(at));
+    let expected = "# HELP ack_latency ack_latency\n# TYPE ack_latency summary\n\
+         ack_latency{key=\"1\",quantile=\"0.5\"} 4.0\nack_latency_count{key=\"1\"} 1.0\n\
+         ack_latency_sum{key=\"1\"} 4.0\n\
+         ack_latency{key=\"2\",quantile=\"0.5\"} NaN\nack_latency_count{key=\"2\"} 0.0\n\
+         ack_latency_sum{key=\"2\"} 0.0\n";
+    assert_eq!(figures.page(&[]), expected);
+    assert!(figures.words().starts_with("zk_avg_1_ack_latency\t4.0\n"), "{}", figures.words());
+    assert!(figures.words().contains("zk_cnt_2_ack_latency\t0\n"));
+}

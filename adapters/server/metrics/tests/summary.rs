@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate_metrics::{Spread, Summary};
+use quorate_metrics::{SharedSummary, Spread, Summary};
 
 /// The quantiles in thousandths.
 const RANKS: [usize; 5] = [500, 900, 950, 990, 999];
@@ -56,4 +56,34 @@ fn what_is_older_than_ten_minutes_counts_for_no_quantile_and_for_all_else() {
 #[test]
 fn without_observations_there_is_no_quantile() {
     assert_eq!(Summary::default().spread(Duration::ZERO), Spread::default());
+}
+
+/// Nothing gets lost between those who observe; and what they see is what one alone would.
+#[test]
+fn many_observe_one_summary_at_once() {
+    let shared = SharedSummary::default();
+    assert_eq!(shared.spread(Duration::ZERO), Spread::default());
+    let mut alone = Summary::default();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let shared = &shared;
+            scope.spawn(move || {
+                for value in (thread..4_000).step_by(4) {
+                    shared.observe(Duration::from_secs(1200), value);
+                }
+            });
+        }
+    });
+    (0..4_000).for_each(|value| alone.observe(Duration::from_secs(1200), value));
+    assert_eq!(shared.spread(Duration::from_secs(1200)), alone.spread(Duration::from_secs(1200)));
+    // Ten minutes later the quantiles are forgotten, and then those of two minutes.
+    for (at, value) in [(1900, 7), (2100, 9)] {
+        shared.observe(Duration::from_secs(at), value);
+        alone.observe(Duration::from_secs(at), value);
+        let at = Duration::from_secs(at);
+        assert_eq!(shared.spread(at), alone.spread(at));
+    }
+    let at = Duration::from_secs(2600);
+    assert_eq!(shared.spread(at), alone.spread(at));
+    assert_eq!(shared.spread(at).quantiles, Some([9; 5]));
 }

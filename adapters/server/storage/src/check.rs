@@ -26,7 +26,7 @@ use crate::epochs::{ACCEPTED, CURRENT, LEASE};
 use crate::error::{FileError, at};
 use crate::files::{Disk, Files};
 use crate::install;
-use crate::names::{LOCK, STAGED, VERSION_DIR};
+use crate::names::{LOCK, STAGED};
 use crate::record::TXN_BYTES_MAX;
 use crate::segment::list_segments;
 use crate::snapshot::{self, SnapshotFile};
@@ -56,17 +56,16 @@ pub fn check_on<F: Files + Clone>(
     data_log_dir: Option<&Path>,
     txn_bytes_max: usize,
 ) -> Result<Report, FileError> {
-    let snapshots = data_dir.join(VERSION_DIR);
-    let logs = data_log_dir.map_or_else(|| snapshots.clone(), |dir| dir.join(VERSION_DIR));
-    for dir in [&snapshots, &logs] {
+    let dirs = Dirs::of(data_dir, data_log_dir);
+    for dir in [&dirs.snapshots, &dirs.logs] {
         if files.names(dir).map_err(at("list", dir))?.is_none() {
             return Err(at("list", dir)(io::ErrorKind::NotFound.into()));
         }
     }
-    let lock = snapshots.join(LOCK);
+    let lock = dirs.snapshots.join(LOCK);
     let holder = files.holder(&lock).map_err(at("look at the lock of", &lock))?;
     let report = Report {
-        dirs: Dirs { snapshots, logs },
+        dirs,
         holder,
         accepted_epoch: None,
         current_epoch: None,

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{FileError, at};
 use crate::files::Files;
+use crate::names::VERSION_DIR;
 
 /// The two directories of a history, which may be the same: `version-2` in `dataDir` and in
 /// `dataLogDir`.
@@ -16,6 +17,13 @@ pub struct Dirs {
 }
 
 impl Dirs {
+    /// Those of a server with this `dataDir`, and this `dataLogDir` if it has one.
+    pub fn of(data_dir: &Path, data_log_dir: Option<&Path>) -> Self {
+        let snapshots = data_dir.join(VERSION_DIR);
+        let logs = data_log_dir.map_or_else(|| snapshots.clone(), |dir| dir.join(VERSION_DIR));
+        Self { snapshots, logs }
+    }
+
     /// Both in one.
     pub fn one(dir: impl Into<PathBuf>) -> Self {
         let dir = dir.into();

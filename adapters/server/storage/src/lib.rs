@@ -48,6 +48,7 @@ mod log;
 mod names;
 pub mod reader;
 pub mod record;
+pub mod replay;
 pub mod retention;
 mod segment;
 pub mod segments;

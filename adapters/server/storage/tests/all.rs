@@ -13,6 +13,7 @@ mod lease;
 mod limits;
 mod log_crash;
 mod open;
+mod replay;
 mod support;
 mod sync_mark;
 mod votes;

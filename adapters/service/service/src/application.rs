@@ -43,15 +43,18 @@ impl Application for ZooKeeper {
             Ok(applied) => {
                 if let DigestCheck::Differs { leader, ours } = applied.digest {
                     tracing::warn!(
+                        event = "tree.differs",
                         zxid = %txn.zxid, leader = format_args!("{leader:x}"),
                         ours = format_args!("{ours:x}"), "our data tree differs from the leader's"
                     );
                 }
             }
             Err(error) if error.may_differ() => {
-                tracing::error!(zxid = %txn.zxid, %error, "a transaction is not understood");
+                tracing::error!(event = "txn.unknown", zxid = %txn.zxid, %error, "a transaction is not understood");
             }
-            Err(error) => tracing::warn!(zxid = %txn.zxid, %error, "a transaction without effect"),
+            Err(error) => {
+                tracing::warn!(event = "txn.without_effect", zxid = %txn.zxid, %error, "a transaction without effect")
+            }
         }
         effect
     }

@@ -1,14 +1,20 @@
-//! Clients that come between two leaders: they wait a moment for the next one.
+//! Clients between two leaders: they wait a moment for the next one.
 //!
 //! ```text
 //!   Serving ─► Retired ──────── a tick, a second at most ────────►│
 //!                 who comes now waits ──┬─ Serving: heard          │ who still waits, and who comes now, is closed
-//!                                       └─ Stopping: closed        │
+//!                 who asks nothing      ├─ Stopping: closed        │
+//!                       stays and waits └─ Replaced: who has stayed is closed
 //! ```
 //!
-//! When a leadership ends every server closes its clients, and all of them are at the next server within a millisecond.
+//! ZooKeeper closes every client when a leadership ends, and all of them are at the next server within a millisecond.
 //! Sent away there they come back again and again, which takes the machines' time from the election they wait for, or
 //! stay away for as long as their library lets pass (a second in ZooKeeper's) when they have tried all servers.
+//!
+//! So a session stays at its server if nothing is under way for it: it has been told nothing that the server does not have,
+//! and what the next leader adds is applied here one transaction after the other, each with its events. Its watches stay.
+//! The leader knows every session of the tree, and that of a learner's client is its own again with the first request
+//! (`SessionTrackerImpl.checkSession`). What it cannot survive is a snapshot: nobody tells which watched nodes have changed.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -23,7 +29,7 @@ use crate::service::{Role, Service, Step};
 impl Service {
     /// Until when clients wait for a leader; none while there is one, and where there was none lately.
     pub(crate) fn between_until(&self) -> Option<Instant> {
-        let idle = matches!(self.role, Role::Idle) && self.shares.is_none();
+        let idle = matches!(self.role, Role::Idle) && !self.stops();
         self.retired.filter(|_| idle).map(|at| at + self.tick.min(LONGEST))
     }
 
@@ -44,14 +50,41 @@ impl Service {
         true
     }
 
+    /// The leader is lost: sessions for which nothing is under way stay, all others end. So does one that a leader was about
+    /// to end: what it has asked for since was not heard, and its end may be lost with that leader.
+    pub(crate) fn part(&mut self, step: &mut Step<'_>) {
+        let stays = self.between_until().is_some();
+        let all: Vec<_> = self.clients.keys().copied().collect();
+        for client in all {
+            let Some(connection) = self.clients.get_mut(&client) else { continue };
+            let session = connection.session().filter(|_| stays && connection.is_idle());
+            match session {
+                Some(session) => connection.state = State::Kept { session },
+                None => self.close(step.out, client, Close::AfterWriting),
+            }
+        }
+    }
+
     /// There is a leader again: those that wait are heard, in the order in which they came.
     pub(crate) fn end_between(&mut self, step: &mut Step<'_>) {
         self.retired = None;
-        for client in self.who_waits() {
+        let serves = self.serves();
+        for client in self.who_waits(true) {
             let Some(connection) = self.clients.get_mut(&client) else { continue };
-            connection.state = State::New;
+            connection.state = match connection.session() {
+                None => State::New,
+                Some(session) if serves && step.state.tree().session(session).is_some() => {
+                    State::Open { session }
+                }
+                Some(_) => {
+                    self.close(step.out, client, Close::AfterWriting);
+                    continue;
+                }
+            };
             connection.queued = 0;
-            for frame in core::mem::take(&mut connection.early) {
+            let early = core::mem::take(&mut connection.early);
+            self.touch(step.at, client);
+            for frame in early {
                 self.on_frame(step, client, frame);
             }
             self.has_moved(client);
@@ -61,14 +94,25 @@ impl Service {
     /// There will be none here, or not soon: those that wait go elsewhere.
     pub(crate) fn give_up_between(&mut self, step: &mut Step<'_>) {
         self.retired = None;
-        for client in self.who_waits() {
+        for client in self.who_waits(true) {
             self.close(step.out, client, Close::AfterWriting);
         }
     }
 
-    fn who_waits(&self) -> Vec<ClientId> {
-        let waits =
-            self.clients.iter().filter(|(_, connection)| connection.state == State::Between);
+    /// The tree is another one: who has stayed may miss events.
+    pub(crate) fn on_replaced(&mut self, step: &mut Step<'_>) {
+        for client in self.who_waits(false) {
+            self.close(step.out, client, Close::AfterWriting);
+        }
+    }
+
+    /// Those that have stayed, and those that have come if they are asked for, too.
+    fn who_waits(&self, came: bool) -> Vec<ClientId> {
+        let waits = self.clients.iter().filter(|(_, connection)| match connection.state {
+            State::Kept { .. } => true,
+            State::Between => came,
+            State::New | State::Opening { .. } | State::Asking { .. } | State::Open { .. } => false,
+        });
         waits.map(|(client, _)| *client).collect()
     }
 }

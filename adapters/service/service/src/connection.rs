@@ -1,7 +1,7 @@
 //! One connection of a client: what it is, and what it waits for.
 //!
 //! ```text
-//!   New ──ConnectRequest──► Opening ──createSession applied──► Open ──► …
+//!   New ──ConnectRequest──► Opening ──createSession applied──► Open ──the leader is lost──► Kept ──the next──► Open ──► …
 //!                     └───► Asking ───the leader says valid──► Open
 //!
 //!   queue:   done │ read │ write, submitted │ read │ sync │ write, waiting …
@@ -56,6 +56,8 @@ pub(crate) struct Connection {
     pub(crate) paused: bool,
     /// It ends behind its last reply: the server is about to stop.
     pub(crate) leaves: bool,
+    /// Something that it asked for is answered by nobody: this leader ends its session.
+    pub(crate) unheard: bool,
     /// How far the answer to its word is told, if there is more.
     pub(crate) telling: Option<Box<Next>>,
     pub(crate) figures: Figures,
@@ -74,6 +76,8 @@ pub(crate) enum State {
     Asking { session: i64, read_only: Option<bool> },
     /// It has a session.
     Open { session: i64 },
+    /// It has, where no leader is now; its frames wait.
+    Kept { session: i64 },
 }
 
 /// A request of a connection.
@@ -145,6 +149,7 @@ impl Connection {
             unwritten: Unwritten::default(),
             paused: false,
             leaves: false,
+            unheard: false,
             telling: None,
             figures: Figures { established_ms: wall_ms, ..Figures::default() },
         }
@@ -153,7 +158,7 @@ impl Connection {
     /// Its session, if it has one.
     pub(crate) const fn session(&self) -> Option<i64> {
         match self.state {
-            State::Open { session } => Some(session),
+            State::Open { session } | State::Kept { session } => Some(session),
             State::New | State::Between | State::Opening { .. } | State::Asking { .. } => None,
         }
     }
@@ -169,6 +174,11 @@ impl Connection {
         if !self.identities.contains(&identity) {
             self.identities.push(identity);
         }
+    }
+
+    /// Whether its client waits for nothing.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.queue.is_empty() && !self.unheard
     }
 
     /// Whether replies wait: its client does not read.

@@ -61,6 +61,7 @@ impl Containers {
             let jumped = wall_ms.saturating_sub(expected) > millis(self.interval);
             if jumped {
                 tracing::warn!(
+                    event = "clock.jumped",
                     ahead_ms = wall_ms.saturating_sub(expected),
                     "the clock was set forward: nodes that seem to be due are looked at again later"
                 );

@@ -70,6 +70,7 @@ impl Service {
     fn counted(&self, figures: &mut Figures, at: Duration) {
         let counters = &self.counters;
         figures.counter("digest_mismatches_count", self.digests.differed());
+        figures.counter("connection_drop_count", counters.dropped);
         for (name, help, count) in [
             ("clients_ahead", "Clients that had seen more than this server.", counters.ahead),
             ("sessions_moved", "Connections closed since their sessions moved.", counters.moved),

@@ -49,7 +49,7 @@ impl Service {
 
     /// It goes on no longer.
     pub(crate) fn halt(&mut self, step: &mut Step<'_>, reason: String) {
-        self.retire(step);
+        self.retire(step, None);
         step.out.push(Output::Halt(reason));
     }
 }

@@ -35,6 +35,7 @@ impl Service {
             self.counters.ahead += 1;
             if let Some(suppressed) = self.said_ahead.permit(step.at) {
                 tracing::info!(
+                    event = "client.ahead",
                     seen = %asked.last_zxid, %applied, suppressed,
                     "a client has seen more than this server has: its connection is closed"
                 );

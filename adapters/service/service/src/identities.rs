@@ -78,6 +78,7 @@ impl Service {
         }
         if let Some(suppressed) = self.said_guesses.permit(at) {
             tracing::warn!(
+                event = "auth.refused",
                 address = %from, suppressed,
                 "too many wrong passwords for who may do everything: none counts from there for a while"
             );

@@ -21,7 +21,8 @@
 //! | `requests`, `screen`, `identities`, `proofs` | what is asked for, what goes no further, who asks; who guesses |
 //! | `order` | replies in the order of requests |
 //! | `reads`, `applied` | answers from the tree; events and replies of what is applied |
-//! | `stopping`, `shares` | clients leave a server that is about to stop |
+//! | `stopping`, `shares` | clients leave a server that is about to stop, or is to have fewer |
+//! | `adjusting` | settings that change while it runs |
 //! | `halting` | when a server must not go on |
 //! | `figures` | what is counted and measured |
 //! | `words`, `telling`, `portion`, `views` | four-letter words, and long answers to them; what else an operator may look at |
@@ -32,6 +33,7 @@
 
 extern crate alloc;
 
+mod adjusting;
 mod application;
 mod applied;
 mod between;
@@ -72,9 +74,11 @@ mod zookeeper;
 pub use quorate_metrics as metrics;
 pub use quorate_metrics::Figures;
 
+pub use adjusting::Adjustment;
 pub use application::{RestoreTree, TreeSnapshot};
 pub use options::{Beneath, DigestAlgorithm, Options, Words};
 pub use service::Service;
+pub use shares::Shedding;
 pub use step::ClientFraming;
 pub use version::long as version;
 pub use views::{ConnectionView, Denied, SessionView};

@@ -5,6 +5,7 @@ use quorate_application::clients::{ClientId, Close, Output, SyncId};
 use quorate_core::time::Instant;
 
 use crate::connection::{Connection, Entry, READS_AHEAD_MAX, Work};
+use crate::log_limit::Cut;
 use crate::replies::Latencies;
 use crate::service::{Service, Step, Submitted};
 use crate::wire::{ReplyHeader, op, put_text, reply};
@@ -57,6 +58,7 @@ impl Service {
                     if is_stale(*came) && *op != op::CLOSE_SESSION =>
                 {
                     tracing::info!(
+                        event = "request.dropped",
                         ?client,
                         "a request has waited longer than its session's time-out"
                     );
@@ -160,9 +162,10 @@ impl Service {
         if let Some(suppressed) = self.said_long.permit(step.at) {
             let session = self.clients.get(&client).and_then(Connection::session).unwrap_or(0);
             tracing::warn!(
+                event = "reply.too_long",
                 session = format_args!("0x{session:x}"),
                 op,
-                path = path.unwrap_or_default(),
+                path = %Cut(path.unwrap_or_default()),
                 bytes,
                 suppressed,
                 "a reply is longer than jute.maxbuffer, and its client may not take it"

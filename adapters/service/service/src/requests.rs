@@ -32,8 +32,12 @@ impl Service {
     /// A frame of a client.
     pub(crate) fn on_frame(&mut self, step: &mut Step<'_>, client: ClientId, frame: Bytes) {
         let Some(connection) = self.clients.get_mut(&client) else { return };
-        connection.figures.received += 1;
-        self.counters.received += 1;
+        let waits = !matches!(connection.state, State::New | State::Open { .. });
+        // What waits is counted when it is heard.
+        if !waits {
+            connection.figures.received += 1;
+            self.counters.received += 1;
+        }
         match connection.state {
             State::New => self.connect(step, client, &frame),
             // Longer frames are taken of those that have watches to set again: of sessions.
@@ -42,7 +46,7 @@ impl Service {
             {
                 self.close(step.out, client, Close::AfterWriting);
             }
-            State::Between | State::Opening { .. } | State::Asking { .. } => {
+            State::Between | State::Opening { .. } | State::Asking { .. } | State::Kept { .. } => {
                 connection.queued += frame.len();
                 connection.early.push_back(frame);
                 self.has_moved(client);
@@ -202,6 +206,8 @@ impl Service {
                 if err == code::SESSION_MOVED {
                     self.counters.moved += 1;
                     self.close(step.out, client, Close::AfterWriting);
+                } else if let Some(connection) = self.clients.get_mut(&client) {
+                    connection.unheard = true;
                 }
                 false
             }

@@ -76,6 +76,7 @@ impl Service {
         if let Some(suppressed) = self.said_watches.permit(now) {
             let session = self.clients.get(&client).and_then(Connection::session).unwrap_or(0);
             tracing::warn!(
+                event = "watch.refused",
                 session = format_args!("0x{session:x}"),
                 suppressed,
                 "a watch is one more than quorate.maxWatchesPerConnection or quorate.maxWatches"

@@ -20,7 +20,7 @@ use crate::pauses::Pauses;
 use crate::proofs::Proofs;
 use crate::replies::{Latencies, Replies};
 use crate::sessions::Sessions;
-use crate::shares::Shares;
+use crate::shares::{Shares, Shedding};
 use crate::tracker::Tracker;
 use crate::watches::Watches;
 use crate::zookeeper::ZooKeeper;
@@ -73,8 +73,10 @@ pub struct Service {
     pub(crate) pings_owed: u32,
     /// When it has ceased to serve, until it serves again, or has waited for that long enough.
     pub(crate) retired: Option<Instant>,
-    /// The server is about to stop.
+    /// Clients leave, perhaps since the server is about to stop.
     pub(crate) shares: Option<Shares>,
+    /// How that has ended the last time, where the server went on.
+    pub(crate) shed: Shedding,
 }
 
 /// What this server is to its clients.
@@ -129,6 +131,8 @@ pub(crate) struct Counters {
     pub(crate) long_replies: u64,
     /// Watches that were one too many, and connections that were closed since theirs were.
     pub(crate) watches_refused: u64,
+    /// Connections that ended by themselves: not by us, and not by a client that had closed its session.
+    pub(crate) dropped: u64,
 }
 
 /// What a step has at hand beside the service itself.
@@ -174,6 +178,7 @@ impl Service {
             pings_owed: 0,
             retired: None,
             shares: None,
+            shed: Shedding::default(),
         }
     }
 
@@ -222,7 +227,7 @@ impl Service {
     pub(crate) fn cut_off(&mut self, step: &mut Step<'_>, client: ClientId, why: &str) {
         self.counters.cut_off += 1;
         if let Some(suppressed) = self.said_cut_off.permit(step.at) {
-            tracing::warn!(client = client.0, suppressed, "{why}");
+            tracing::warn!(event = "client.closed", client = client.0, suppressed, "{why}");
         }
         self.close(step.out, client, Close::Reset);
     }
@@ -254,6 +259,7 @@ impl Service {
         let Some(connection) = self.clients.remove(&client) else { return false };
         let session = match connection.state {
             State::Open { session }
+            | State::Kept { session }
             | State::Opening { session, .. }
             | State::Asking { session, .. } => session,
             State::New | State::Between => 0,

@@ -95,7 +95,7 @@ impl Service {
             Event::Tick => self.tell_on(step),
             Event::Connected { client, remote } => {
                 self.clients.insert(client, Connection::new(remote, step.wall_ms));
-                if self.shares.is_some() {
+                if self.stops() {
                     self.close(step.out, client, Close::Reset);
                 }
             }
@@ -107,6 +107,7 @@ impl Service {
             Event::Heard(client) => self.touch(step.at, client),
             Event::Written { client, bytes } => self.on_written(step.at, client, bytes),
             Event::Disconnected(client) => {
+                self.counters.dropped += 1;
                 self.close_sessions_asked_for(step, client);
                 self.forget(client);
             }
@@ -115,7 +116,8 @@ impl Service {
                 self.on_serving(step, leads, &membership);
                 self.end_between(step);
             }
-            Event::Retired => self.retire(step),
+            Event::Retired => self.retire(step, Some(step.at)),
+            Event::Replaced => self.on_replaced(step),
             Event::Synced(sync) => self.on_synced(sync),
             Event::SyncRefused(sync) => self.on_sync_refused(step, sync),
             Event::Pinged => self.on_pinged(step),
@@ -129,6 +131,7 @@ impl Service {
             }
             Event::Revalidate { from, body } => self.on_revalidate(step, from, body),
             Event::Revalidated(body) => self.on_revalidated(step, body),
+            Event::Shed { percent, within } => self.on_shed(step, percent, within),
             Event::Stopping { within } => self.on_stopping(step, within),
             Event::LinkLost(link) => {
                 if let Some(leading) = self.leading() {
@@ -177,13 +180,11 @@ impl Service {
         self.role = Role::Leader(Box::new(Leading { tracker, alone, containers }));
     }
 
-    /// It serves no longer: every client finds another server, or this one again. What is under way may come to pass.
-    pub(crate) fn retire(&mut self, step: &mut Step<'_>) {
-        (self.role, self.retired) = (Role::Idle, Some(step.at));
-        while let Some((&client, _)) = self.clients.first_key_value() {
-            self.close(step.out, client, Close::AfterWriting);
-        }
-        self.by_session.clear();
+    /// It serves no longer. Every client with something under way finds another server, or this one again; what it has asked
+    /// for may come to pass. The others wait here for the next leader, if that may come soon.
+    pub(crate) fn retire(&mut self, step: &mut Step<'_>, since: Option<Instant>) {
+        (self.role, self.retired) = (Role::Idle, since);
+        self.part(step);
         self.telling.clear();
         self.submitted.clear();
         self.waiting.clear();
@@ -236,7 +237,11 @@ impl Service {
         let (awake_at, epoch) = (self.pauses.awake_at(step.at, self.tick), self.epoch);
         let Some(leading) = self.leading() else { return };
         for session in leading.tracker.expire(step.at, awake_at) {
-            tracing::info!(session = format_args!("0x{session:x}"), "a session expires");
+            tracing::info!(
+                event = "session.expired",
+                session = format_args!("0x{session:x}"),
+                "a session expires"
+            );
             step.out.push(Output::Submit { epoch, request: close_of(session) });
         }
         for path in leading.containers.take_due(step.at, step.wall_ms, step.state.tree()) {

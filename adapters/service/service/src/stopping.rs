@@ -1,4 +1,5 @@
-//! A server that is about to stop: its clients leave it a share at a time, none in the middle of what it asks.
+//! A server that is about to stop, or is to have fewer clients: they leave it a share at a time, none in the middle of what
+//! it asks.
 //!
 //! ```text
 //!   Stopping ──► a share ──10 ms──► a share ──► … ──► none left, or twice the time is over ──► Vacated
@@ -7,7 +8,7 @@
 //! ```
 //!
 //! Clients that lose a server come to another within milliseconds: all at once, if they lose it at once. Who comes
-//! meanwhile is sent away.
+//! meanwhile is sent away by a server that stops, and served by one that goes on.
 
 use core::time::Duration;
 
@@ -15,13 +16,43 @@ use quorate_application::clients::{ClientId, Close, Output};
 
 use crate::connection::{Connection, State};
 use crate::service::{Service, Step};
-use crate::shares::Shares;
+use crate::shares::{Shares, Shedding};
 
 impl Service {
     /// This server is about to stop.
     pub(crate) fn on_stopping(&mut self, step: &mut Step<'_>, within: Duration) {
         self.give_up_between(step);
-        self.shares = Some(Shares::new(step.at, within, self.clients.len()));
+        self.shares = Some(Shares::new(step.at, within, self.clients.len(), true));
+    }
+
+    /// An operator sends so many in a hundred of the clients elsewhere; not while others leave. The oldest connections go,
+    /// so that nobody is met twice who comes again.
+    pub(crate) fn on_shed(&mut self, step: &Step<'_>, percent: u8, within: Duration) {
+        if self.shares.is_some() {
+            return;
+        }
+        let goal = (self.clients.len() * usize::from(percent.min(100))).div_ceil(100);
+        let last = self.clients.keys().next_back().copied().unwrap_or(ClientId(0));
+        let mut shares = Shares::new(step.at, within, goal, false);
+        shares.last = last;
+        self.shares = Some(shares);
+        self.shed = Shedding { goal, ..Shedding::default() };
+    }
+
+    /// Whether nobody is taken in any more.
+    pub(crate) fn stops(&self) -> bool {
+        self.shares.as_ref().is_some_and(|shares| shares.stops)
+    }
+
+    /// How far the clients have gone that an operator has sent elsewhere last.
+    pub fn shedding(&self) -> Shedding {
+        let under_way = self.shares.as_ref().filter(|shares| !shares.stops);
+        match under_way {
+            Some(Shares { told, leaving, .. }) => {
+                Shedding { under_way: true, gone: told - leaving.len(), ..self.shed }
+            }
+            None => self.shed,
+        }
     }
 
     /// Closes the connections whose time has come.
@@ -30,17 +61,22 @@ impl Service {
         if !shares.over {
             self.go(step, &mut shares);
         }
-        self.shares = Some(shares);
+        if shares.stops || !shares.over {
+            self.shares = Some(shares);
+        } else {
+            self.stay(step, &shares);
+        }
     }
 
     fn go(&mut self, step: &mut Step<'_>, shares: &mut Shares) {
         shares.leaving.retain(|client| self.clients.contains_key(client));
         let may_stay = shares.may_stay(step.at);
-        while self.clients.len() - shares.leaving.len() > may_stay {
-            let Some((&client, connection)) = self.clients.range_mut(shares.next..).next() else {
-                break;
-            };
+        while self.to_tell(shares) > may_stay {
+            let mut rest = self.clients.range_mut(shares.next..);
+            let next = rest.next().filter(|(client, _)| **client <= shares.last);
+            let Some((&client, connection)) = next else { break };
             shares.next = ClientId(client.0 + 1);
+            shares.told += 1;
             shares.leaving.insert(client);
             connection.leaves = true;
             self.hold(step, client);
@@ -50,9 +86,33 @@ impl Service {
                 self.close(step.out, *client, Close::AfterWriting);
             }
         }
-        if self.clients.is_empty() || shares.end() <= step.at {
+        shares.leaving.retain(|client| self.clients.contains_key(client));
+        let gone = match shares.stops {
+            true => self.clients.is_empty(),
+            false => shares.leaving.is_empty() && (may_stay == 0 || shares.next > shares.last),
+        };
+        if gone || shares.end() <= step.at {
             shares.over = true;
-            step.out.push(Output::Vacated);
+            step.out.extend(shares.stops.then_some(Output::Vacated));
+        }
+    }
+
+    /// How many are to go and were not told to.
+    fn to_tell(&self, shares: &Shares) -> usize {
+        match shares.stops {
+            true => self.clients.len() - shares.leaving.len(),
+            false => shares.goal - shares.told,
+        }
+    }
+
+    /// Those that were sent elsewhere are gone; whoever still waits for a reply is served on.
+    fn stay(&mut self, step: &mut Step<'_>, shares: &Shares) {
+        self.shed.gone = shares.told - shares.leaving.len();
+        for client in &shares.leaving {
+            if let Some(connection) = self.clients.get_mut(client) {
+                connection.leaves = false;
+            }
+            self.hold(step, *client);
         }
     }
 }
@@ -61,7 +121,7 @@ impl Service {
 fn is_busy(connection: &Connection) -> bool {
     match connection.state {
         State::New => connection.telling.is_some(),
-        State::Between => false,
+        State::Between | State::Kept { .. } => false,
         State::Opening { .. } | State::Asking { .. } => true,
         State::Open { .. } => !connection.queue.is_empty(),
     }

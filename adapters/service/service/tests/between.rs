@@ -1,11 +1,14 @@
-//! Clients that come to a server between two leaders: who waits, how long, and what comes of it.
+//! Clients of a server between two leaders: who stays and who waits, how long, and what comes of it.
 
 use std::time::Duration;
 
-use quorate_application::clients::{ClientId, Event};
+use quorate_application::clients::{ClientId, Event, Output};
+use quorate_core::id::Origin;
+use quorate_core::zxid::Zxid;
 use quorate_service::wire::Request;
 
-use crate::clients::{create, exists};
+use crate::clients::{create, exists, set};
+use crate::ensemble::submitted;
 use crate::stand::{Stand, TICK};
 
 /// A tick, which is shorter than a second here.
@@ -83,4 +86,118 @@ fn what_is_no_request_for_a_session_does_not_wait() {
     let client = stand.connect();
     stand.request(client, &[(1, Request::Ping)]);
     assert!(stand.is_closed_without_a_byte(client));
+}
+
+/// A node below which nothing is, and who has left a watch on it and asks nothing more.
+fn watching(leads: bool) -> (Stand, ClientId, i64) {
+    let mut stand = Stand::new(leads);
+    let (client, session) = stand.client();
+    stand.request(client, &[(1, create("/x")), (2, exists("/x", true))]);
+    stand.settle();
+    assert_eq!(stand.told(client), ["1 ok", "2 ok"]);
+    (stand, client, session)
+}
+
+#[test]
+fn a_session_for_which_nothing_is_under_way_stays_with_its_watches() {
+    for leads in [true, false] {
+        let (mut stand, client, session) = watching(!leads);
+        let (_, other) = stand.client();
+        stand.tell(Event::Retired);
+        assert!(stand.told(client).is_empty());
+        stand.request(client, &[(3, set("/x", 1)), (-2, Request::Ping)]);
+        // Of the next leader's history, before this server serves.
+        stand.commit_of(&submitted(&set("/x", 0), other), Origin::Here);
+        assert_eq!(stand.told(client), ["changed /x"], "its watch");
+        stand.serve(leads);
+        stand.settle();
+        assert_eq!(stand.told(client), ["3 ok", "-2 ok"]);
+        if !leads {
+            stand.tell(Event::Pinged);
+            let heard = stand.asked.iter().any(|output| {
+                matches!(output, Output::Touch(list) if list.starts_with(&session.to_be_bytes()))
+            });
+            assert!(heard, "the next leader hears of it");
+        }
+        stand.wait(LONGEST * 2);
+        assert!(stand.told(client).is_empty(), "it stays");
+    }
+}
+
+#[test]
+fn the_next_leader_hears_at_once_of_a_session_that_stays_and_is_silent() {
+    let (mut stand, _, session) = watching(true);
+    stand.tell(Event::Retired);
+    stand.serve(false);
+    stand.tell(Event::Pinged);
+    let heard = stand.asked.iter().any(
+        |output| matches!(output, Output::Touch(list) if list.starts_with(&session.to_be_bytes())),
+    );
+    assert!(heard);
+}
+
+#[test]
+fn a_session_that_has_asked_for_something_ends_with_its_leader() {
+    for request in [set("/x", 0), Request::Sync { path: Some("/".into()) }] {
+        let (mut stand, client, _) = watching(true);
+        stand.request(client, &[(3, request), (4, exists("/x", false))]);
+        stand.tell(Event::Retired);
+        assert_eq!(stand.told(client), ["closed"]);
+    }
+}
+
+#[test]
+fn who_has_stayed_is_closed_when_the_tree_becomes_another_one_and_who_has_come_waits() {
+    let (mut stand, stayed, session) = watching(false);
+    stand.tell(Event::Retired);
+    let came = comes(&mut stand, 0);
+    stand.tell(Event::Replaced);
+    assert_eq!(stand.told(stayed), ["closed"]);
+    stand.serve(true);
+    stand.settle();
+    assert_ne!(stand.answer(came).unwrap().session, session);
+}
+
+#[test]
+fn who_has_stayed_waits_no_longer_than_a_tick_and_not_for_a_server_that_stops() {
+    let (mut stand, client, _) = watching(true);
+    stand.tell(Event::Retired);
+    stand.wait(LONGEST - Duration::from_millis(200));
+    assert!(stand.told(client).is_empty());
+    stand.wait(Duration::from_millis(200));
+    assert_eq!(stand.told(client), ["closed"]);
+
+    let (mut stand, client, _) = watching(true);
+    stand.tell(Event::Retired);
+    stand.tell(Event::Stopping { within: Duration::from_secs(3) });
+    assert_eq!(stand.told(client), ["closed"]);
+}
+
+#[test]
+fn a_session_that_the_next_leaders_history_closes_does_not_stay() {
+    let (mut stand, client, session) = watching(true);
+    stand.tell(Event::Retired);
+    stand.commit_of(&submitted(&Request::CloseSession, session), Origin::Here);
+    assert_eq!(stand.told(client), ["closed"]);
+}
+
+#[test]
+fn nobody_stays_at_a_leader_that_serves_no_clients() {
+    let mut stand = Stand::with(false, |options| options.leader_serves = false);
+    let (client, _) = stand.client();
+    stand.tell(Event::Retired);
+    assert!(stand.told(client).is_empty());
+    stand.serve(true);
+    assert_eq!(stand.told(client), ["closed"]);
+}
+
+/// A leader hears nothing of a session that it ends, and answers nothing: its end may be lost with that leader.
+#[test]
+fn a_session_that_its_leader_was_about_to_end_does_not_stay_if_it_has_asked_for_something() {
+    let (mut stand, client, session) = watching(true);
+    stand.prepare(&submitted(&Request::CloseSession, session), Origin::Service, Zxid(1 << 40));
+    stand.request(client, &[(3, set("/x", 0))]);
+    assert!(stand.told(client).is_empty());
+    stand.tell(Event::Retired);
+    assert_eq!(stand.told(client), ["closed"]);
 }

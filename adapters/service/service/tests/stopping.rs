@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use quorate_application::clients::{ClientId, Close, Event, Output};
+use quorate_service::Shedding;
 use quorate_service::wire::Request;
 
 use crate::clients::{create, exists};
@@ -153,5 +154,59 @@ fn clients_that_lose_their_leader_meanwhile_are_gone_at_once() {
     assert!(!is_vacated(&stand));
     stand.tell(Event::Retired);
     assert_eq!(closed(&stand).len(), 9);
+    assert!(is_vacated(&stand));
+}
+
+const SHARE: Event = Event::Shed { percent: 30, within: WITHIN };
+
+#[test]
+fn a_share_of_the_clients_is_sent_elsewhere_the_oldest_first_and_the_server_goes_on() {
+    let mut stand = Stand::new(false);
+    let all: Vec<_> = (0..99).map(|_| stand.client().0).collect();
+    stand.tell(SHARE);
+    let mut gone = closed(&stand);
+    assert_eq!(gone.len(), 1, "one at a time");
+    assert_eq!(stand.service.shedding(), Shedding { under_way: true, goal: 30, gone: 1 });
+    let newcomer = stand.client().0;
+    while stand.service.shedding().under_way {
+        go_on(&mut stand);
+        gone.extend(closed(&stand));
+        assert!(!is_vacated(&stand));
+    }
+    assert_eq!(gone, all[..30]);
+    assert_eq!(stand.service.shedding(), Shedding { under_way: false, goal: 30, gone: 30 });
+    for client in [all[30], newcomer] {
+        stand.request(client, &[(1, exists("/", false))]);
+        assert_eq!(stand.told(client), ["1 ok"]);
+    }
+    // Again, and of nobody.
+    let mut empty = Stand::new(true);
+    empty.tell(SHARE);
+    assert_eq!(empty.service.shedding(), Shedding::default());
+}
+
+/// ZooKeeper's clients ask for one thing behind the other: who waits for a reply that never comes would be deaf.
+#[test]
+fn who_waits_for_a_reply_all_the_time_stays_and_is_read_again() {
+    let mut stand = Stand::new(false);
+    let (client, _) = stand.client();
+    stand.request(client, &[(1, create("/a"))]);
+    let begun = stand.now;
+    stand.tell(SHARE);
+    stand.tell(SHARE);
+    assert!(stand.is_paused(client));
+    while stand.service.shedding().under_way {
+        go_on(&mut stand);
+    }
+    assert_eq!(stand.now.since(begun), 2 * WITHIN);
+    assert_eq!(stand.service.shedding(), Shedding { under_way: false, goal: 1, gone: 0 });
+    assert!(!stand.is_paused(client));
+    stand.settle();
+    assert_eq!(stand.told(client), ["1 ok"]);
+    // The end of the server is stronger.
+    stand.tell(SHARE);
+    let other = stand.client().0;
+    stop(&mut stand);
+    assert_eq!(closed(&stand), [other]);
     assert!(is_vacated(&stand));
 }

@@ -64,6 +64,7 @@ fn list(session: i64, paths: &BTreeSet<Arc<str>>, bytes_max: usize) -> BytesMut 
         listed.extend(first.iter().copied().filter(|path| take(path)));
         if listed.len() < first.len() {
             tracing::warn!(
+                event = "session.many_parents",
                 session = format_args!("0x{session:x}"),
                 ephemerals = paths.len(),
                 parents = first.len(),

@@ -14,29 +14,36 @@ mod commands;
 mod json;
 mod scene;
 
+use std::path::PathBuf;
+
 use quorate_http::{Answer, Method, Request, Source};
 use quorate_service::{Denied, Figures, ZooKeeper};
-use quorate_tokio::zoo_cfg::ZooCfg;
 use quorate_tokio::{Server, Tokio};
 use tokio::time::timeout;
 
 use self::commands::{Command, Shown};
 use self::json::Json;
 use self::scene::{NOT_SERVING, PATIENCE, Scene};
+use crate::in_force::InForce;
 use crate::process;
 
 /// The commands of one server, and its figures.
 #[derive(Debug)]
 pub(crate) struct Admin {
-    cfg: ZooCfg,
+    cfg: InForce,
     /// What commands stand below, without a slash at its end; none if they are not answered.
     url: Option<String>,
+    /// Where it keeps its files.
+    directories: Vec<PathBuf>,
 }
 
 impl Admin {
-    pub(crate) fn new(cfg: ZooCfg) -> Self {
-        let url = cfg.http.admin.as_ref().map(|admin| admin.command_url.clone());
-        Self { cfg, url }
+    pub(crate) fn new(cfg: InForce) -> Self {
+        let now = cfg.get();
+        let url = now.http.admin.as_ref().map(|admin| admin.command_url.clone());
+        let directories = [Some(&now.data_dir), now.data_log_dir.as_ref()];
+        let directories = directories.into_iter().flatten().cloned().collect();
+        Self { cfg, url, directories }
     }
 
     async fn run(&self, server: Option<&Server<ZooKeeper>>, name: &str, of: &Request) -> Answer {
@@ -56,7 +63,8 @@ impl Admin {
                 return failed(status, command.name(), error);
             }
         }
-        let scene = match Scene::of(&self.cfg, server, of, command.wants).await {
+        let cfg = self.cfg.get();
+        let scene = match Scene::of(&cfg, server, of, command.wants).await {
             Ok(scene) => scene,
             Err(error) => return failed(200, command.name(), error),
         };
@@ -104,6 +112,7 @@ impl Source<Tokio, ZooKeeper> for Admin {
             Ok(Err(_)) | Err(_) => server.figures(),
         };
         process::figures(&mut figures);
+        process::disks(&mut figures, &self.directories);
         figures
     }
 

@@ -3,7 +3,8 @@
 //! ```text
 //!   quorate elect ... -- COMMAND        competes, and runs COMMAND while it leads     see `work`
 //!   quorate elect ... --candidates      the candidates, the leader first              see `candidates`
-//!   quorate elect ... --follow          the same, and each change of it
+//!   quorate elect ... --who             the leader
+//!   quorate elect ... --who --follow    the same, and each change of it
 //! ```
 //!
 //! The command is a process group of its own, so that all of it ends with the leadership, see `child`.
@@ -24,6 +25,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use quorate_zookeeper::{Access, Config, Designation, Naming, Settings, ZooKeeper};
 
+use self::candidates::Shown;
 pub(crate) use self::child::{Arguments as ChildArguments, become_command};
 pub(crate) use self::designate::{Arguments as DesignateArguments, designate_leader};
 use crate::failure::Failure;
@@ -82,9 +84,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value_t = 3600, requires = "designation")]
     designation_age: u64,
     /// Print the candidates, the leader first, and end.
-    #[arg(long, alias = "who", conflicts_with_all = ["command", "follow"])]
+    #[arg(long, conflicts_with = "command")]
     candidates: bool,
-    /// Print each change: of the candidates, or, with a command, of this candidate (on stderr).
+    /// Print the leader, and end.
+    #[arg(long, conflicts_with_all = ["command", "candidates"])]
+    who: bool,
+    /// Print each change, as the store tells of it: of the candidates, of the leader with --who, or, with a command, of
+    /// this candidate (on stderr). Ends with exit code 3 when its session with the store does, or none is to be had.
     #[arg(long)]
     follow: bool,
     /// One JSON object per line.
@@ -143,8 +149,11 @@ enum Restart {
 /// `quorate elect`.
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     crate::logs::start(arguments.log.as_deref(), "warn")?;
-    if arguments.command.is_empty() && !arguments.candidates && !arguments.follow {
-        return Err(Failure::usage("what to do? a COMMAND after --, or --candidates, or --follow"));
+    let asks = arguments.candidates || arguments.who || arguments.follow;
+    if arguments.command.is_empty() && !asks {
+        return Err(Failure::usage(
+            "what to do? a COMMAND after --, or --candidates, or --who, or --follow",
+        ));
     }
     let times = Times::new(&arguments)?;
     let identity = identity(&arguments)?;
@@ -164,7 +173,8 @@ async fn dispatch<S: quorate_recipes::Store<Config: Clone + Sync>>(
     arguments: &Arguments,
 ) -> Result<(), Failure> {
     if arguments.command.is_empty() {
-        candidates::run::<S>(config, arguments.follow, arguments.json).await
+        let shown = if arguments.who { Shown::Leader } else { Shown::All };
+        candidates::run::<S>(config, shown, arguments.follow, arguments.json).await
     } else {
         let work = work::Work {
             command: arguments.command.clone(),

@@ -25,6 +25,12 @@ enum Example {
     UnitTemplate,
     /// A file that builds a container image.
     Containerfile,
+    /// Three servers for Kubernetes: services, a stateful set, a budget of disruptions.
+    K8s,
+    /// Rules of alerts for Prometheus, ZooKeeper's samples among them.
+    Alerts,
+    /// A dashboard for Grafana.
+    Dashboard,
 }
 
 /// `quorate example`.
@@ -38,6 +44,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             unit.replace("zoo.cfg", "%i.cfg").replace("ZooKeeper server", "ZooKeeper server %i")
         }
         Example::Containerfile => include_str!("../share/Containerfile").to_owned(),
+        Example::K8s => include_str!("../share/kubernetes.yaml").to_owned(),
+        Example::Alerts => include_str!("../share/alerts.yaml").to_owned(),
+        Example::Dashboard => include_str!("../share/dashboard.json").to_owned(),
     };
     // A reader that has gone wants no more.
     drop(io::stdout().lock().write_all(text.as_bytes()));

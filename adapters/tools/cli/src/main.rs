@@ -5,10 +5,13 @@
 //! ```text
 //!   quorate demo                     an ensemble in one process; kills leaders and measures
 //!   quorate serve zoo.cfg            one server
+//!   quorate wait --ready HOST:PORT   until that server serves
 //!   quorate client HOST:PORT...      nodes by hand, through a client port
 //!   quorate migrate check zoo.cfg... what forbids that servers of a Java ensemble are replaced one at a time, and the order
+//!   quorate admin zoo.cfg VERB       what a running server is to do: hand its leadership over, read its file again, …
 //!   quorate reconfig zoo.cfg         another membership, while the ensemble serves
 //!   quorate probe HOST:PORT...       asks servers for their view, on their election ports
+//!   quorate doctor [zoo.cfg...]      what is wrong with an ensemble, Java's or ours, and what to do
 //!   quorate elect ... -- COMMAND     runs a command while this process leads, by an election in ZooKeeper or etcd
 //!   quorate designate FILE           names a leader by hand while that store is out of reach
 //!   quorate sim                      ensembles in a simulated world, by the thousand
@@ -16,9 +19,11 @@
 //!   quorate play SCENARIO            a story of an election, step by step, each vote with its reason
 //!   quorate timeline LOG...          logs of several servers as one timeline, without trusting their clocks
 //!   quorate log dump|check, quorate snapshot dump      what is on a disk
+//!   quorate backup [verify], quorate restore FILE      a data directory into one file, and back
+//!   quorate recover survey|run|acknowledge             goes on where a quorum is lost for good
 //!   quorate completions SHELL        a completion script
 //!   quorate man DIR                  manual pages
-//!   quorate example NAME             a configuration, a systemd unit, a container file
+//!   quorate example NAME             a configuration, a systemd unit, a container file, Kubernetes' manifests, alerts, a dashboard
 //! ```
 //!
 //! Results are on stdout, as text or with `--json` as one JSON object per line; logs and complaints are
@@ -28,32 +33,46 @@
 
 mod address;
 mod admin;
+mod backup;
 mod bench;
 mod client;
+mod completions;
+mod control;
 mod cpu;
 mod demo;
+mod doctor;
 mod elect;
 mod event;
 mod example;
+mod exit;
 mod failure;
 mod four_letter;
+mod in_force;
 mod inspect;
+mod last_changes;
 mod logs;
 mod migrate;
+mod operate;
 mod operator;
+mod own_id;
 mod paint;
 mod play;
 mod probe;
 mod process;
 mod reconfig;
+mod recover;
+mod restore;
 mod runtime;
 mod serve;
+mod settings;
 mod sim;
 mod superuser;
 mod supervisor;
 mod threads;
 mod timeline;
 mod utc;
+mod wait;
+mod word;
 
 use std::future::Future;
 use std::io::{self, Write};
@@ -76,10 +95,13 @@ struct Arguments {
 enum Command {
     Demo(demo::Arguments),
     Serve(serve::Arguments),
+    Wait(wait::Arguments),
     Client(client::Arguments),
     Migrate(migrate::Arguments),
+    Admin(operate::Arguments),
     Reconfig(reconfig::Arguments),
     Probe(probe::Arguments),
+    Doctor(doctor::Arguments),
     Elect(elect::Arguments),
     Designate(elect::DesignateArguments),
     /// The command of an election; `elect` starts it.
@@ -94,6 +116,9 @@ enum Command {
     Timeline(timeline::Arguments),
     Log(inspect::LogArguments),
     Snapshot(inspect::SnapshotArguments),
+    Backup(backup::Arguments),
+    Restore(restore::Arguments),
+    Recover(recover::Arguments),
     /// Print a completion script for a shell.
     Completions {
         /// For which shell.
@@ -114,12 +139,15 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Demo(arguments) => on_runtime(demo::run(arguments)),
         Command::Serve(arguments) => on_runtime(serve::run(arguments)),
+        Command::Wait(arguments) => on_runtime(wait::run(arguments)),
         Command::Client(arguments) => on_runtime(client::run(arguments)),
         Command::Migrate(arguments) => on_runtime(migrate::run(arguments)),
+        Command::Admin(arguments) => on_runtime(operate::run(arguments)),
         Command::Reconfig(arguments) => on_runtime(reconfig::run(arguments)),
         Command::Probe(arguments) => on_runtime(probe::run(arguments)),
+        Command::Doctor(arguments) => on_runtime(doctor::run(arguments)),
         Command::Elect(arguments) => on_runtime(elect::run(arguments)),
-        Command::Designate(arguments) => elect::designate_leader(&arguments),
+        Command::Designate(arguments) => on_runtime(elect::designate_leader(arguments)),
         Command::ElectChild(arguments) => elect::become_command(&arguments),
         Command::DemoServer(arguments) => on_runtime(demo::serve(arguments)),
         Command::Sim(arguments) => sim::run(&arguments),
@@ -128,7 +156,10 @@ fn main() -> ExitCode {
         Command::Timeline(arguments) => timeline::run(&arguments),
         Command::Log(arguments) => inspect::log(arguments),
         Command::Snapshot(arguments) => inspect::snapshot(arguments),
-        Command::Completions { shell } => completions(shell),
+        Command::Backup(arguments) => backup::run(arguments),
+        Command::Restore(arguments) => restore::run(&arguments),
+        Command::Recover(arguments) => on_runtime(recover::run(arguments)),
+        Command::Completions { shell } => completions::run(shell, Arguments::command()),
         Command::Man { directory } => man(&directory),
         Command::Example(arguments) => example::run(&arguments),
     };
@@ -154,14 +185,6 @@ fn on_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Fai
     // A name that is still being looked up must not keep the process.
     runtime.shutdown_background();
     done
-}
-
-fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "quorate", &mut script);
-    // A reader that has gone wants no more.
-    drop(io::stdout().lock().write_all(&script));
-    Ok(())
 }
 
 /// `quorate.1`, `quorate-serve.1`, … without the commands that are hidden.

@@ -24,6 +24,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use quorate_doctor::ConfigFile;
 use quorate_tokio::core::id::ServerId;
 use quorate_tokio::zoo_cfg::JvmFlags;
 use serde::Serialize;
@@ -32,7 +33,6 @@ use thiserror::Error;
 use self::ask::{Answer, ask_all};
 use self::finding::{Finding, Level};
 use self::order::{Replacement, order};
-use self::settings::File;
 use crate::failure::Failure;
 use crate::paint::Paint;
 
@@ -72,12 +72,13 @@ struct CheckArguments {
 
 /// A file, and whose it is if that is said.
 #[derive(Clone, Debug)]
-struct Source {
-    id: Option<ServerId>,
-    path: PathBuf,
+pub(crate) struct Source {
+    pub(crate) id: Option<ServerId>,
+    pub(crate) path: PathBuf,
 }
 
-fn source(text: &str) -> Result<Source, SourceError> {
+/// `ZOO.CFG`, or `N=ZOO.CFG`.
+pub(crate) fn source(text: &str) -> Result<Source, SourceError> {
     let Some((id, path)) = text.split_once('=').filter(|(id, _)| is_number(id)) else {
         return Ok(Source { id: None, path: text.into() });
     };
@@ -96,13 +97,14 @@ fn is_number(text: &str) -> bool {
 /// A server that cannot be.
 #[derive(Debug, Error)]
 #[error("{0} is no server id from 1 to 255")]
-struct SourceError(String);
+pub(crate) struct SourceError(String);
 
 /// `quorate migrate`.
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let Act::Check(arguments) = arguments.act;
     let flags = JvmFlags::of_environment();
-    let files = arguments.files.iter().map(|Source { id, path }| File::read(path, *id, &flags));
+    let files =
+        arguments.files.iter().map(|Source { id, path }| ConfigFile::read(path, *id, &flags));
     let files =
         files.collect::<Result<Vec<_>, _>>().map_err(|error| Failure::usage(error.to_string()))?;
     let mut findings: Vec<_> = files.iter().flat_map(settings::findings).collect();

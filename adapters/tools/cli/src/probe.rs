@@ -21,6 +21,8 @@ mod ask;
 mod compare;
 mod page;
 
+pub(crate) use self::compare::{Belief, View};
+
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::time::Duration;
@@ -30,8 +32,8 @@ use quorate_tokio::core::address::HostPort;
 use quorate_tokio::core::id::ServerId;
 use serde::Serialize;
 
-use self::ask::ask;
-use self::compare::{Finding, View, compare};
+pub(crate) use self::ask::{AskError, ask};
+use self::compare::{Finding, compare};
 use self::page::table;
 use crate::address::address;
 use crate::failure::Failure;
@@ -60,21 +62,8 @@ pub(crate) struct Arguments {
 
 /// Asks all at once, and prints what they answered.
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
-    let id = ServerId(arguments.id.unwrap_or_else(random_id));
     let patience = Duration::from_millis(arguments.timeout);
-    let asked: Vec<_> = arguments
-        .servers
-        .into_iter()
-        .map(|at| {
-            let question = ask(at.clone(), id, patience);
-            (at, tokio::spawn(question))
-        })
-        .collect();
-    let mut views = Vec::new();
-    for (at, answer) in asked {
-        let answer = answer.await.unwrap_or_else(|error| Err(error.into()));
-        views.push(View::new(&at, answer));
-    }
+    let views = ask_all(arguments.servers, arguments.id, patience).await;
     let findings = compare(&views);
     let reached = views.iter().any(|view| view.answer.is_some());
     let agree = reached && findings.is_empty();
@@ -92,9 +81,31 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     if agree { Ok(()) } else { Err(Failure::failed("")) }
 }
 
+/// What each of these servers believes; `id` is that of the probe, random if absent.
+pub(crate) async fn ask_all(
+    servers: Vec<HostPort>,
+    id: Option<i64>,
+    patience: Duration,
+) -> Vec<View> {
+    let id = ServerId(id.unwrap_or_else(random_id));
+    let asked: Vec<_> = servers
+        .into_iter()
+        .map(|at| {
+            let question = ask(at.clone(), id, patience);
+            (at, tokio::spawn(question))
+        })
+        .collect();
+    let mut views = Vec::new();
+    for (at, answer) in asked {
+        let answer = answer.await.unwrap_or_else(|error| Err(error.into()));
+        views.push(View::new(&at, answer));
+    }
+    views
+}
+
 /// An id so large that the connection which the probe dials is the one that stays; most likely not
 /// even another probe's.
-fn random_id() -> i64 {
+pub(crate) fn random_id() -> i64 {
     let random = RandomState::new().hash_one(std::process::id());
     (1 << 62) | i64::try_from(random >> 3).unwrap_or(0)
 }

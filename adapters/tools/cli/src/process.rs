@@ -1,9 +1,11 @@
 //! What the system tells of this process: descriptors, memory, time. A figure that it does not tell is left out.
 
 use std::fs;
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use quorate_service::Figures;
+use rustix::fs::statvfs;
 use rustix::process::{Resource, getrlimit};
 use rustix::system::uname;
 use rustix::time::{ClockId, clock_gettime};
@@ -45,6 +47,17 @@ pub(crate) fn figures(figures: &mut Figures) {
     if let Some(started) = started() {
         let help = "When the process started, in seconds since 1970.";
         figures.on_page("process_start_time_seconds", help, &[], started);
+    }
+}
+
+/// Adds how much room the file systems of these directories have for this process.
+pub(crate) fn disks(figures: &mut Figures, directories: &[PathBuf]) {
+    for directory in directories {
+        let Ok(of) = statvfs(directory) else { continue };
+        let help = "Bytes that this process may still write to the file system of a directory.";
+        let free = of.f_bavail.saturating_mul(of.f_frsize);
+        let labels = [("dir", &*directory.to_string_lossy())];
+        figures.on_page("quorate_disk_free_bytes", help, &labels, free);
     }
 }
 

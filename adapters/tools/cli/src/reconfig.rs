@@ -6,6 +6,7 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use quorate_tokio::zoo_cfg::ZooCfg;
@@ -13,7 +14,8 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::failure::Failure;
-use crate::operator::{Answer, AskError, Question, ask};
+use crate::operate::answered;
+use crate::operator::{Question, Report, Wanted, ask};
 
 /// Change the membership of a running ensemble, or show it.
 ///
@@ -65,25 +67,21 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         let unreadable = |error| Failure::usage(format!("{}: {error}", file.display()));
         fs::read_to_string(&file).map_err(unreadable)
     });
-    let question = Question {
+    let wanted = Wanted {
         add: arguments.add,
         remove: arguments.remove,
         members: members.transpose()?,
         version: arguments.if_version,
         timeout_ms: arguments.timeout,
     };
-    question.change().map_err(|error| Failure::usage(error.to_string()))?;
-    let membership = match ask(&cfg.data_dir, &question).await {
-        Ok(Answer::Membership(text)) => text,
-        Ok(Answer::Unchanged(why)) => return Err(Failure::failed(format!("unchanged: {why}"))),
-        Ok(Answer::Unknown(why)) => return Err(Failure::failed(format!("not known: {why}"))),
-        Err(error @ AskError::Absent { .. }) => {
-            return Err(Failure::unreachable(error.to_string()));
-        }
-        Err(error @ AskError::Silent(_)) => return Err(Failure::failed(error.to_string())),
+    wanted.change().map_err(|error| Failure::usage(error.to_string()))?;
+    let patience = Duration::from_millis(arguments.timeout);
+    let answer = ask(&cfg.data_dir, &Question::Reconfig(wanted), patience).await;
+    let Report::Membership(membership) = answered(answer)? else {
+        return Err(Failure::failed("the server has answered something else"));
     };
     let text = if arguments.json {
-        let report = Report { membership: membership.lines().collect() };
+        let report = Page { membership: membership.lines().collect() };
         serde_json::to_string(&report).map_err(|error| Failure::failed(error.to_string()))?
     } else {
         membership
@@ -95,7 +93,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
 
 /// What `--json` prints.
 #[derive(Debug, Serialize)]
-struct Report<'a> {
+struct Page<'a> {
     /// Its lines, the version last.
     membership: Vec<&'a str>,
 }

@@ -1,7 +1,7 @@
 //! `quorate serve`: one server in the foreground, from a `zoo.cfg`.
 //!
 //! Everything is checked before anything is opened: a file that cannot be understood is a usage error
-//! (exit code 2), a port or directory that is not to be had a failure (1). SIGINT and SIGTERM end the
+//! (exit code 2), a port or directory that is not to be had a failure (1); [`crate::exit`] has the others. SIGINT and SIGTERM end the
 //! server in order: its leadership goes to another, its clients go a share at a time (`quorate.shed`), and its peers look for
 //! another leader at once; a second one ends it without.
 //!
@@ -13,31 +13,42 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use quorate_http::{Limits, Pages, Port};
-use quorate_service::{DigestAlgorithm, Options, Words, ZooKeeper};
+use quorate_service::ZooKeeper;
 use quorate_tokio::core::address::HostPort;
-use quorate_tokio::zoo_cfg::{HttpSettings, JavaVersion, JvmFlags, ZooCfg};
-use quorate_tokio::{Changes, Server, ServerConfig, StartError, Tokio, start_with};
-use tokio::signal::unix::{SignalKind, signal};
+use quorate_tokio::zoo_cfg::{HttpSettings, JvmFlags, Loaded, LogFormat, ZooCfg};
+use quorate_tokio::{Changes, Server, ServerConfig, Tokio, start_with};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
 use crate::admin::Admin;
+use crate::control::Control;
 use crate::event::{ChangeLine, Line};
+use crate::exit;
 use crate::failure::Failure;
 use crate::four_letter;
+use crate::in_force::InForce;
+use crate::last_changes::{self, LastChanges};
+use crate::logs::{JsonLine, Logs};
 use crate::operator::OperatorSocket;
+use crate::own_id::{self, OwnId};
+use crate::recover;
+use crate::settings::options;
 use crate::supervisor;
 use crate::threads::thread;
 
 /// Run one server in the foreground, as a zoo.cfg says.
 ///
 /// At the client port, if there is one, ZooKeeper's clients are served. Of the four-letter words ruok, srvr, stat, conf and
-/// mntr are answered there; 4lw.commands.whitelist says which others. With reconfigEnabled=true,
-/// `quorate reconfig` reaches it by a socket in dataDir.
+/// mntr are answered there; 4lw.commands.whitelist says which others. `quorate admin`, and with reconfigEnabled=true
+/// `quorate reconfig`, reach it by a socket in dataDir.
+///
+/// SIGTERM and SIGINT end it in order, SIGHUP has it read the file again, SIGUSR1 log more for ten minutes.
 #[derive(Debug, Args)]
+#[command(after_help = exit::HELP)]
 pub(crate) struct Arguments {
     /// The zoo.cfg.
     #[arg(value_name = "FILE", required_unless_present = "config")]
@@ -45,61 +56,122 @@ pub(crate) struct Arguments {
     /// The same.
     #[arg(long, value_name = "FILE", conflicts_with = "file")]
     config: Option<PathBuf>,
+    /// Whose number this server has, if dataDir has no myid yet, which is written then; another one there is refused.
+    #[arg(long, value_name = "SOURCE")]
+    myid: Option<OwnId>,
     /// Write each change of vote, state, round and phase to stdout, as one JSON object per line.
     #[arg(long)]
     json: bool,
-    /// What to log, such as "debug" or "quorate_driver=debug"; before RUST_LOG. "info" if neither.
+    /// What to log, such as "debug" or "quorate_driver=debug"; before RUST_LOG and quorate.log.level. "info" if none.
     #[arg(long, value_name = "FILTER")]
     log: Option<String>,
+    /// How to write it; before quorate.log.format. "text" if neither.
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<Format>,
     /// End when stdin does, so that a server never survives the program that started it.
     #[arg(long, hide = true)]
     until_stdin_ends: bool,
 }
 
+/// What a line of the log looks like.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// For people.
+    Text,
+    /// One flat JSON object a line, with ts, level, event, sid, more, and msg.
+    Json,
+}
+
 /// `quorate serve`.
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
-    let begun = Instant::now();
-    crate::logs::start(arguments.log.as_deref(), "info")?;
-    let Some(file) = arguments.file.or(arguments.config) else {
+    let format = arguments.log_format.map(|format| match format {
+        Format::Text => LogFormat::Text,
+        Format::Json => LogFormat::Json,
+    });
+    let flags = JvmFlags::of_environment();
+    let Some(file) = arguments.file.as_ref().or(arguments.config.as_ref()) else {
         return Err(Failure::usage("which zoo.cfg?"));
     };
-    let flags = JvmFlags::of_environment();
-    let cfg =
-        ZooCfg::read_with(&file, &flags).map_err(|error| Failure::usage(error.to_string()))?;
-    for warning in &cfg.warnings {
-        if warning.is_notice() {
-            tracing::info!("{warning}");
-        } else {
-            tracing::warn!("{warning}");
-        }
+    if let Some(OwnId::FromHostname) = arguments.myid {
+        own_id::read(file, &flags)?;
     }
-    tracing::info!("{}", cfg.derived());
+    let loaded = Loaded::read(file, &flags).map_err(|error| Failure::usage(error.to_string()));
+    let (format, sid) = match &loaded {
+        Ok(Loaded { cfg, .. }) => (format.unwrap_or(cfg.log.format), cfg.my_id.0),
+        Err(_) => (format.unwrap_or_default(), 0),
+    };
+    let ended = match loaded {
+        Ok(loaded) => serve(&arguments, (loaded, flags), format).await,
+        Err(failure) => Err(failure),
+    };
+    ended.map_err(|failure| match format {
+        LogFormat::Text => failure,
+        LogFormat::Json => in_json(failure, sid),
+    })
+}
 
+/// The last line of a log has the form of the others.
+fn in_json(failure: Failure, sid: i64) -> Failure {
+    let line = JsonLine {
+        at: SystemTime::now(),
+        level: "error",
+        event: "server.failed",
+        sid,
+        fields: vec![("code", failure.code.into())],
+        msg: failure.message,
+    };
+    Failure { code: failure.code, message: line.text() }
+}
+
+async fn serve(
+    arguments: &Arguments,
+    (loaded, flags): (Loaded, JvmFlags),
+    format: LogFormat,
+) -> Result<(), Failure> {
+    let begun = Instant::now();
+    let cfg = &loaded.cfg;
+    let level = cfg.log.level.as_deref();
+    let logs = Logs::start(arguments.log.as_deref(), level, format, cfg.my_id.0)
+        .map_err(|error| Failure::usage(error.to_string()))?;
+    // Before there is a server they would end the process.
+    let signals = Signals::open()?;
+    say(cfg);
+    recover::warn(&cfg.data_dir);
     let mut config = ServerConfig::from(cfg.clone());
+    config.changes_kept = config.changes_kept.max(last_changes::KEPT);
     // That of our own line the server finds there itself, now and when it changes.
     if let Some(address) = cfg.client_address.as_ref().filter(|_| cfg.own().client.is_none()) {
         config.client_addresses = resolve(address).await?;
     }
-    let responder = Arc::new(four_letter::Responder::new(cfg.clone()));
-    let pages = open_pages(&cfg).await?;
-    let zookeeper = ZooKeeper::with(options(&cfg, Arc::clone(&responder)));
-    let server = supervisor::starting(start_with(config, zookeeper)).await.map_err(|error| {
-        if matches!(
-            error,
-            StartError::Config(_) | StartError::NotAMember(_) | StartError::NotAlone { .. }
-        ) {
-            Failure::usage(format!("{}: {error}", file.display()))
-        } else {
-            Failure::failed(error.to_string())
-        }
+    let in_force = InForce::new(cfg.clone());
+    let responder = Arc::new(four_letter::Responder::new(in_force.clone()));
+    let pages = open_pages(&in_force).await?;
+    let beneath: Arc<four_letter::Responder> = Arc::clone(&responder);
+    let zookeeper = ZooKeeper::with(options(cfg, beneath));
+    let starting = supervisor::starting(start_with(config, zookeeper)).await;
+    let server = starting.map_err(|error| {
+        let (file, code) = (cfg.file.display(), exit::of_start(&error));
+        let message = match code {
+            2 => format!("{file}: {error}"),
+            _ => error.to_string(),
+        };
+        Failure { code, message }
     })?;
+    let changes = LastChanges::path_in(&cfg.data_dir);
+    let changes = LastChanges::new(server.changes(), changes, cfg.my_id.0);
     if arguments.json {
         write_changes(server.changes(), begun)?;
     }
-    if cfg.reconfig_enabled {
-        match OperatorSocket::open(&cfg.data_dir) {
-            Ok(socket) => drop(tokio::spawn(socket.serve(server.clone()))),
-            Err(error) => tracing::warn!(%error, "`quorate reconfig` cannot reach this server"),
+    let (reconfig, data_dir) = (cfg.reconfig_enabled, cfg.data_dir.clone());
+    let control = Control::new(server.clone(), logs, in_force, (loaded, flags));
+    match OperatorSocket::open(&data_dir) {
+        Ok(socket) => {
+            let snapshots = data_dir.join("version-2");
+            drop(tokio::spawn(socket.serve(control.clone(), snapshots, reconfig)));
+        }
+        Err(error) => {
+            let event = "operator.failed";
+            tracing::warn!(event, %error, "`quorate admin` cannot reach this server");
         }
     }
     responder.on_started(server.clone());
@@ -107,19 +179,64 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         pages.started(&Tokio, server.clone());
     }
     for address in server.client_addrs() {
-        tracing::info!(%address, "serving ZooKeeper clients");
+        tracing::info!(event = "server.serving", %address, "serving ZooKeeper clients");
     }
     supervisor::started(&server);
-    until_told(server, arguments.until_stdin_ends).await
+    drop(tokio::spawn(signals.obey(control)));
+    until_told(server, changes, arguments.until_stdin_ends).await
+}
+
+/// What the operator should know of the file.
+fn say(cfg: &ZooCfg) {
+    for warning in &cfg.warnings {
+        let event = "config.warning";
+        if warning.is_notice() {
+            tracing::info!(event, "{warning}");
+        } else {
+            tracing::warn!(event, "{warning}");
+        }
+    }
+    tracing::info!(event = "config.loaded", "{}", cfg.derived());
+}
+
+/// Signals that do not end it.
+struct Signals {
+    reload: Signal,
+    debug: Signal,
+}
+
+impl Signals {
+    fn open() -> Result<Self, Failure> {
+        Ok(Self {
+            reload: signal(SignalKind::hangup()).map_err(no_signals)?,
+            debug: signal(SignalKind::user_defined1()).map_err(no_signals)?,
+        })
+    }
+
+    /// Does what they ask for until the process ends.
+    async fn obey(mut self, control: Control) {
+        loop {
+            tokio::select! {
+                Some(()) = self.reload.recv() => drop(control.reload().await),
+                Some(()) = self.debug.recv() => control.logs.toggle_debugging(),
+                else => return,
+            }
+        }
+    }
+}
+
+fn no_signals(error: io::Error) -> Failure {
+    Failure::failed(format!("cannot wait for signals: {error}"))
 }
 
 /// Opens the ports for HTTP that the file asks for: a port that is not to be had is an error. They answer at once.
-async fn open_pages(cfg: &ZooCfg) -> Result<Option<Pages<Tokio, ZooKeeper, Admin>>, Failure> {
+async fn open_pages(in_force: &InForce) -> Result<Option<Pages<Tokio, ZooKeeper, Admin>>, Failure> {
+    let cfg = in_force.get();
     let HttpSettings { admin, metrics, probes } = &cfg.http;
     if admin.is_none() && metrics.is_none() && probes.is_none() {
         return Ok(None);
     }
-    let pages = Pages::with(Admin::new(cfg.clone()), cfg.sync_time());
+    let pages = Pages::with(Admin::new(in_force.clone()), cfg.sync_time());
     let whole =
         Limits { idle: admin.as_ref().map_or(IDLE, |admin| admin.idle), ..Limits::default() };
     let admin = admin.as_ref().map(|admin| (&admin.address, "admin server", pages.clone(), whole));
@@ -131,48 +248,11 @@ async fn open_pages(cfg: &ZooCfg) -> Result<Option<Pages<Tokio, ZooKeeper, Admin
             |error| Failure::failed(format!("cannot listen at {address} ({what}): {error}"));
         for at in resolve(address).await? {
             let port = Port::open(Tokio, at).await.map_err(failed)?;
-            tracing::info!(address = %port.local_addr(), "{what} over HTTP");
+            tracing::info!(event = "port.opened", address = %port.local_addr(), "{what} over HTTP");
             drop(tokio::spawn(port.serve(Arc::new(pages.clone()), limits)));
         }
     }
     Ok(Some(pages))
-}
-
-/// The settings of the service.
-fn options(cfg: &ZooCfg, beneath: Arc<four_letter::Responder>) -> Options {
-    let clients = &cfg.clients;
-    let words = match cfg.four_letter_words.iter().any(|word| word == "*") {
-        true => Words::All,
-        false => Words::Some(cfg.four_letter_words.clone()),
-    };
-    Options {
-        session_timeout_min: clients.session_timeout_min,
-        session_timeout_max: clients.session_timeout_max,
-        outstanding_max: clients.outstanding_max,
-        event_zxids: clients.oldest_java.is_some_and(JavaVersion::has_event_zxids),
-        create2_in_multi: clients.oldest_java.is_some_and(JavaVersion::knows_create2_in_multi),
-        leader_serves: clients.leader_serves,
-        watches_per_client_max: any_for_none(clients.watches_per_client_max),
-        watches_max: any_for_none(clients.watches_max),
-        super_digest: clients.super_digest.clone(),
-        skip_acl: clients.skip_acl,
-        eager_acl_check: clients.eager_acl,
-        throttled_requests_max: clients.throttled_requests_max,
-        drop_stale: clients.drop_stale,
-        digest_algorithm: DigestAlgorithm::named(&clients.digest_algorithm).unwrap_or_default(),
-        tree_digests: clients.tree_digests,
-        containers_per_minute: clients.containers_per_minute,
-        container_unused_max: clients.container_unused_max,
-        extended_types: clients.extended_types,
-        words,
-        container_interval: clients.container_interval,
-        beneath: Some(beneath),
-    }
-}
-
-/// A limit, of which 0 is none.
-const fn any_for_none(limit: usize) -> usize {
-    if limit == 0 { usize::MAX } else { limit }
 }
 
 /// Where to listen for clients.
@@ -191,8 +271,11 @@ async fn resolve(address: &HostPort) -> Result<Vec<SocketAddr>, Failure> {
 }
 
 /// Waits for a signal, or for the server to end by itself.
-async fn until_told(server: Server<ZooKeeper>, until_stdin_ends: bool) -> Result<(), Failure> {
-    let no_signals = |error| Failure::failed(format!("cannot wait for signals: {error}"));
+async fn until_told(
+    server: Server<ZooKeeper>,
+    changes: LastChanges,
+    until_stdin_ends: bool,
+) -> Result<(), Failure> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(no_signals)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(no_signals)?;
     let mut stdin = until_stdin_ends.then(stdin_end).transpose()?;
@@ -204,9 +287,9 @@ async fn until_told(server: Server<ZooKeeper>, until_stdin_ends: bool) -> Result
             }
         };
         tokio::select! {
-            _ = interrupt.recv() => tracing::info!("SIGINT"),
-            _ = terminate.recv() => tracing::info!("SIGTERM"),
-            () = stdin => tracing::info!("stdin has ended"),
+            _ = interrupt.recv() => stopping("SIGINT"),
+            _ = terminate.recv() => stopping("SIGTERM"),
+            () = stdin => stopping("stdin has ended"),
         }
         supervisor::stopping();
     };
@@ -218,7 +301,15 @@ async fn until_told(server: Server<ZooKeeper>, until_stdin_ends: bool) -> Result
             _ = terminate.recv() => return Err(Failure::interrupted()),
         },
     };
-    ended.map_err(|error| Failure::failed(error.to_string()))
+    ended.map_err(|error| {
+        let failure = Failure { code: exit::of_end(&error), message: error.to_string() };
+        changes.write(&error);
+        failure
+    })
+}
+
+fn stopping(why: &str) {
+    tracing::info!(event = "server.stopping", why, "{why}");
 }
 
 /// Says when stdin has ended. A thread of its own: no runtime can wait for every kind of stdin.

@@ -3,18 +3,20 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::fs::File;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::common::{
-    Ensemble, Process, QUORATE, java_is_here, quorate, read, stderr, stdout, until,
+    Ensemble, Process, QUORATE, free_port, java_is_here, quorate, read, stderr, stdout, until,
 };
 use serde_json::Value;
 
 /// One Java server, and a directory for what the commands write.
 struct Stage {
     ensemble: Ensemble,
-    _server: Process,
+    server: Process,
 }
 
 impl Stage {
@@ -25,7 +27,15 @@ impl Stage {
         let ensemble = Ensemble::new(&["participant"], "standaloneEnabled=false");
         let server = ensemble.java(1);
         ensemble.led();
-        Some(Self { ensemble, _server: server })
+        Some(Self { ensemble, server })
+    }
+
+    /// With a server of ours.
+    fn ours() -> Self {
+        let ensemble = Ensemble::new(&["participant"], "");
+        let server = ensemble.serve(1);
+        ensemble.led();
+        Self { ensemble, server }
     }
 
     fn hosts(&self) -> String {
@@ -56,8 +66,8 @@ impl Stage {
         format!("echo $QUORATE_FENCING_TOKEN $QUORATE_LEADER >> {}; exec sleep 600", said.display())
     }
 
-    fn who(&self) -> Value {
-        let output = quorate(self.arguments("asks", &["--who", "--json"]));
+    fn candidates(&self) -> Value {
+        let output = quorate(self.arguments("asks", &["--candidates", "--json"]));
         serde_json::from_str(stdout(&output)).unwrap()
     }
 }
@@ -76,7 +86,7 @@ fn the_command_runs_where_the_leader_is_and_moves_when_it_ends() {
     let log = stage.path("b.log");
     until("b to wait", || read(&log).contains("READY_COMPLETE").then_some(()));
     assert!(!second.exists(), "it does not lead");
-    let who = stage.who();
+    let who = stage.candidates();
     assert_eq!(
         (&who["leader"]["identity"], &who["waiting"][0]["identity"]),
         (&"a".into(), &"b".into())
@@ -87,10 +97,52 @@ fn the_command_runs_where_the_leader_is_and_moves_when_it_ends() {
     let next = wait_for(&second);
     let token = |text: &str| text.split(' ').next().unwrap().parse::<u64>().unwrap();
     assert!(token(&next) > token(&begun) && next.ends_with(" b\n"), "{begun}{next}");
-    assert_eq!(stage.who()["leader"]["token"], token(&next));
+    assert_eq!(stage.candidates()["leader"]["token"], token(&next));
     assert_eq!(b.terminate(), Some(128 + 15));
     let output = quorate(stage.arguments("asks", &["--who"]));
     assert_eq!((output.status.code(), stdout(&output)), (Some(1), "no leader\n"));
+}
+
+/// Of candidates that wait nothing is said, and each change once.
+#[test]
+fn whoever_follows_the_leader_is_told_each_and_ends_with_the_session() {
+    let mut stage = Stage::ours();
+    let (file, log) = (stage.path("follows"), stage.path("follows.log"));
+    let follows = |more: &[&str], stdout: &Path| {
+        let mut command = Command::new(QUORATE);
+        let asks = ["elect", "--path", "/election", "--session-timeout", "1000", "--who"];
+        command.env_remove("RUST_LOG").args(asks).args(["--zookeeper", &stage.hosts()]);
+        command.args(["--follow"]).args(more);
+        let (stdout, log) = (File::create(stdout).unwrap(), File::create(&log).unwrap());
+        Process::start(command.stdout(stdout).stderr(log))
+    };
+    let mut asks = follows(&["--json"], &file);
+    let says = |lines: &[Value]| {
+        until("a line of the follower", || {
+            let said = read(&file);
+            let said: Vec<_> =
+                said.split_inclusive('\n').filter(|line| line.ends_with('\n')).collect();
+            let leaders = said.iter().map(|line| {
+                serde_json::from_str::<Value>(line).unwrap()["leader"]["identity"].clone()
+            });
+            leaders.eq(lines.iter().cloned()).then_some(())
+        });
+    };
+    says(&[Value::Null]);
+    let mut a = stage.start("a", &["--", "sh", "-c", &stage.work("a")]);
+    says(&[Value::Null, "a".into()]);
+    let mut b = stage.start("b", &["--follow", "--", "sh", "-c", &stage.work("b")]);
+    until("b to wait", || read(&stage.path("b.log")).contains("READY_COMPLETE").then_some(()));
+    assert_eq!(a.terminate(), Some(128 + 15));
+    says(&[Value::Null, "a".into(), "b".into()]);
+    assert_eq!(b.terminate(), Some(128 + 15));
+    says(&[Value::Null, "a".into(), "b".into(), Value::Null]);
+    let output = quorate(stage.arguments("asks", &["--who", "--json"]));
+    assert_eq!((output.status.code(), stdout(&output)), (Some(1), "{\"leader\":null}\n"));
+
+    drop(stage.server.child.kill());
+    assert_eq!(asks.end(), Some(3));
+    assert!(read(&log).contains("the session is over"), "{}", read(&log));
 }
 
 /// With SIGKILL nothing is said to anybody: the command goes with its parent, the offer with the session.
@@ -141,7 +193,7 @@ fn a_command_that_will_not_end_is_killed_when_leadership_is_lost() {
         format!("trap '' TERM; sleep 600 & echo $! > {}; while :; do sleep 1; done", pid.display());
     let mut a = stage.start("a", &["--grace", "300", "--", "sh", "-c", &script]);
     let grandchild = wait_for(&pid).trim().to_owned();
-    let offer = stage.who()["leader"]["key"].as_str().unwrap().to_owned();
+    let offer = stage.candidates()["leader"]["key"].as_str().unwrap().to_owned();
     let java = stage.ensemble.client[0];
     delete(java, &format!("/election/{offer}"));
     let status = until("the end", || a.child.try_wait().unwrap());
@@ -180,6 +232,43 @@ fn who_is_designated_runs_the_command_while_the_store_is_out_of_reach() {
     assert_eq!((output.status.code(), stdout(&output)), (Some(3), "77\n"), "{}", stderr(&output));
 }
 
+/// The same, when the file is on another host.
+#[test]
+fn a_designation_is_served_to_candidates_of_other_hosts() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("leader").display().to_string();
+    let port = free_port();
+    let mut command = Command::new(QUORATE);
+    command.env_remove("RUST_LOG").args(["designate", "--serve", &port.to_string(), &file]);
+    let serves = Process::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
+    let asked = |request: &str| {
+        let mut stream = until("the port", || TcpStream::connect(("127.0.0.1", port)).ok());
+        stream.write_all(format!("{request}\r\nConnection: close\r\n\r\n").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    assert!(asked("GET / HTTP/1.1").starts_with("HTTP/1.1 404"));
+    let output = quorate(["designate", &file, "--identity", "me", "--token", "77"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(asked("GET / HTTP/1.1").ends_with(&read(file.as_ref())), "the line as it is");
+    for request in ["POST / HTTP/1.1", "PUT / HTTP/1.1"] {
+        assert!(asked(request).starts_with("HTTP/1.1 405"), "{request}");
+    }
+    assert!(asked("GET /leader HTTP/1.1").starts_with("HTTP/1.1 404"));
+    let url = format!("http://127.0.0.1:{port}/");
+    let store = ["elect", "--zookeeper", "127.0.0.1:1", "--path", "/a", "--identity", "me"];
+    let more = ["--session-timeout", "500", "--deadline", "500", "--designation", &url];
+    let command = ["--", "sh", "-c", "echo $QUORATE_FENCING_TOKEN; exit 3"];
+    let output = quorate(store.iter().chain(&more).chain(&command));
+    assert_eq!((output.status.code(), stdout(&output)), (Some(3), "77\n"), "{}", stderr(&output));
+
+    // What does not count any more is not served.
+    std::fs::write(&file, "78 1 me\n").unwrap();
+    assert!(asked("GET / HTTP/1.1").starts_with("HTTP/1.1 404"));
+    drop(serves);
+}
+
 #[test]
 fn what_cannot_work_is_said_before_anything_is_done() {
     let code = |arguments: &[&str]| {
@@ -210,7 +299,6 @@ fn what_cannot_work_is_said_before_anything_is_done() {
 #[cfg(feature = "etcd")]
 mod through_etcd {
     use super::*;
-    use crate::common::free_port;
 
     fn etcd() -> Option<(Process, tempfile::TempDir, String)> {
         if Command::new("etcd").arg("--version").stdout(Stdio::null()).status().is_err() {

@@ -121,5 +121,8 @@ fn each_shell_has_its_completions() {
     for shell in ["bash", "zsh", "fish", "elvish"] {
         let output = quorate(["completions", shell]);
         assert!(stdout(&output).contains("timeline"), "{shell}");
+        // Elvish completes commands and flags alone.
+        let values = shell == "elvish" || stdout(&output).contains("unit-template");
+        assert!(values, "{shell}: what `example` may print");
     }
 }

@@ -8,7 +8,9 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::{Ensemble, Process, QUORATE, free_port, quorate, read, stderr, until};
+use crate::common::{
+    Ensemble, Process, QUORATE, client_of, free_port, is_closed, quorate, read, stderr, until,
+};
 
 const PARTICIPANT: &str = "participant";
 const ALL_WORDS: &str = "4lw.commands.whitelist=*";
@@ -214,17 +216,12 @@ fn sigterm_ends_it_in_order() {
     assert_eq!(ensemble.led(), 1);
 }
 
-/// Whether the server has closed the connection.
-fn is_closed(client: &mut TcpStream) -> bool {
-    matches!(client.read(&mut [0; 1]), Ok(0) | Err(_))
-}
-
 #[test]
 fn clients_leave_a_server_one_by_one_when_it_is_told_to_end() {
     let ensemble = Ensemble::new(&[PARTICIPANT], "maxClientCnxns=0\nquorate.shed=20000");
     let mut server = ensemble.serve(1);
     assert_eq!(ensemble.led(), 1);
-    let mut clients: Vec<_> = (0..200).map(|_| client_of(&ensemble, 10_000)).collect();
+    let mut clients: Vec<_> = (0..200).map(|_| client_of(&ensemble, 1, 10_000).unwrap()).collect();
     server.tell_to_end();
     assert!(is_closed(&mut clients[0]));
     until("the end of the listening socket", || {
@@ -246,7 +243,7 @@ fn a_second_signal_ends_it_although_clients_are_there() {
     let ensemble = Ensemble::new(&[PARTICIPANT], "maxClientCnxns=0\nquorate.shed=3600000");
     let mut server = ensemble.serve(1);
     assert_eq!(ensemble.led(), 1);
-    let mut clients: Vec<_> = (0..400).map(|_| client_of(&ensemble, 10_000)).collect();
+    let mut clients: Vec<_> = (0..400).map(|_| client_of(&ensemble, 1, 10_000).unwrap()).collect();
     server.tell_to_end();
     assert!(is_closed(&mut clients[0]));
     assert_eq!(server.terminate(), Some(130));
@@ -416,18 +413,6 @@ fn a_client_port_that_the_system_picks_is_told() {
     assert!(conf.starts_with(&format!("clientPort={}\n", ensemble.client[0])), "{conf}");
 }
 
-/// A client with a session that may be silent for so long.
-fn client_of(ensemble: &Ensemble, timeout_ms: i32) -> TcpStream {
-    let mut client = TcpStream::connect(("127.0.0.1", ensemble.client[0])).unwrap();
-    let mut connect = vec![0; 49];
-    connect[3] = 45;
-    connect[16..20].copy_from_slice(&timeout_ms.to_be_bytes());
-    client.write_all(&connect).unwrap();
-    client.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-    client.read_exact(&mut [0; 41]).unwrap();
-    client
-}
-
 /// setWatches for paths that are not there, in one frame as the C client sends it.
 fn watches(paths: usize) -> Vec<u8> {
     let mut body = [&(-8_i32).to_be_bytes()[..], &101_i32.to_be_bytes(), &[0; 8], &[0; 4]].concat();
@@ -451,13 +436,13 @@ fn frames_of_watches_that_never_end_go_with_their_sessions_and_others_only_wait(
     assert_eq!(ensemble.led(), 1);
     let mut endless = Vec::new();
     for _ in 0..6 {
-        let mut client = client_of(&ensemble, 2000);
+        let mut client = client_of(&ensemble, 1, 2000).unwrap();
         let header = [0x00, 0xff, 0xff, 0x00, 0xff, 0xff, 0xff, 0xf8, 0, 0, 0, 101];
         client.write_all(&header).unwrap();
         client.write_all(&[0; 1000]).unwrap();
         endless.push(client);
     }
-    let mut other = client_of(&ensemble, 10_000);
+    let mut other = client_of(&ensemble, 1, 10_000).unwrap();
     let whole = watches(20_000);
     assert!(whole.len() > 1 << 20, "longer than other frames may be");
     other.write_all(&whole).unwrap();

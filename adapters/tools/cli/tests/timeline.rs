@@ -51,6 +51,9 @@ fn told(ensemble: &Ensemble, mut servers: Vec<Process>) {
 #[test]
 fn a_killed_leader_is_told_from_the_logs_of_our_servers() {
     let ensemble = Ensemble::new(&["participant"; 3], "");
+    // One of them logs for programs.
+    let cfg = fs::read_to_string(ensemble.cfg(2)).unwrap();
+    fs::write(ensemble.cfg(2), cfg + "quorate.log.format=json\n").unwrap();
     let servers = ensemble.serve_all();
     told(&ensemble, servers);
 }

@@ -103,6 +103,12 @@ impl Timeline {
         self.elections.len()
     }
 
+    /// Who was elected, and when it was decided: microseconds since 1970 by the clock of the reference, in order.
+    pub fn elected(&self) -> Vec<(i64, i64)> {
+        let elected = self.elections.iter().filter(|election| election.elects);
+        elected.filter_map(|election| Some((election.to, election.leader?.0))).collect()
+    }
+
     /// Whether the logs tell of any server.
     pub fn is_empty(&self) -> bool {
         self.lanes.events.is_empty()

@@ -3,6 +3,7 @@
 
 #[path = "../../../../runtimes/tokio/tests/java/mod.rs"]
 pub mod java;
+pub mod ours;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -95,6 +95,8 @@ pub enum Event {
     },
     /// It serves no longer.
     Retired,
+    /// The application's state is another one as a whole: a leader's snapshot was adopted, while this server does not serve.
+    Replaced,
     /// What is applied by now is as new as everything that was acknowledged before that [`Output::Sync`].
     Synced(SyncId),
     /// There is no such read point: the leader is lost, or is about to be.
@@ -121,6 +123,14 @@ pub enum Event {
     Revalidated(Bytes),
     /// The link of a learner has ended, if it was one.
     LinkLost(LinkId),
+    /// The operator wants this share of the clients, of those that are there now, to find another server: none in the
+    /// middle of what it asks, and not all at once. The server goes on, and who comes is served.
+    Shed {
+        /// How many in a hundred, rounded up.
+        percent: u8,
+        /// Within about this time, from now on.
+        within: Duration,
+    },
     /// The server is about to stop. No client can connect any more; those that are there are to find another server, not
     /// all at once: answer with one [`Output::Vacated`] when none is left that is waited for.
     Stopping {

@@ -19,6 +19,7 @@ use quorate_core::membership::{Member, Membership};
 use quorate_storage::install::Memberships;
 
 use crate::replace_file::{replace, sync_dir};
+use crate::zoo_cfg::ZooCfg;
 
 /// The files in which the membership is kept.
 #[derive(Debug)]
@@ -159,6 +160,28 @@ impl MembershipFiles {
     }
 }
 
+/// Makes another membership the one that a server goes by, which does not run: in a new dynamic file if its `zoo.cfg`
+/// names one; else the lines in there are its membership, and only what was seen of a later one is removed.
+///
+/// For an ensemble that goes on without a quorum: no server is asked. While servers run, their membership is changed by
+/// [`Server::reconfigure`](crate::Server::reconfigure).
+///
+/// # Errors
+///
+/// What the system says, and of which file. Done again it goes on.
+pub fn replace_membership(
+    cfg: &ZooCfg,
+    membership: &Membership,
+) -> Result<(), (PathBuf, io::Error)> {
+    let dynamic = cfg.dynamic_config_file.as_deref();
+    let mut files = MembershipFiles::new(&cfg.data_dir, dynamic, Some(cfg.file.clone()));
+    if dynamic.is_none() {
+        return files.keep_next(None);
+    }
+    files.remember(cfg.own().clone(), cfg.membership.version());
+    files.keep(membership.text())
+}
+
 /// `zoo.cfg.dynamic` of `zoo.cfg.dynamic.100000000`.
 fn stem(dynamic: &Path) -> PathBuf {
     let hex = |end: &str| !end.is_empty() && end.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -283,7 +306,7 @@ mod tests {
             let lines: String =
                 ids.clone().map(|id| format!("server.{id}=h{id}:1:2:participant\n")).collect();
             kept.keep(format!("{lines}version={version:x}").as_bytes()).unwrap();
-            let read = crate::zoo_cfg::ZooCfg::read(&config).unwrap();
+            let read = ZooCfg::read(&config).unwrap();
             assert_eq!(read.membership.version(), version);
             assert_eq!(read.membership.members().len(), ids.clone().count());
             assert_eq!(read.own_line.is_none(), ids.contains(&1));
@@ -311,7 +334,7 @@ mod tests {
         let own = Member::parse(quorate_core::id::ServerId(1), "h1:1:2:participant").unwrap();
         kept.remember(own.clone(), 0);
         kept.keep(format!("{lines}version=200000001").as_bytes()).unwrap();
-        let read = crate::zoo_cfg::ZooCfg::read(&config).unwrap();
+        let read = ZooCfg::read(&config).unwrap();
         assert_eq!((read.membership.members().len(), read.own_line), (2, Some(own)));
     }
 
@@ -331,7 +354,7 @@ mod tests {
         let mut kept = MembershipFiles::new(&data, None, Some(config.clone()));
         kept.remember(Member::parse(quorate_core::id::ServerId(1), "h1:1:2").unwrap(), 0);
         let client = || {
-            let read = crate::zoo_cfg::ZooCfg::read(&config).unwrap();
+            let read = ZooCfg::read(&config).unwrap();
             read.client_address.unwrap().to_string()
         };
         // A change of another line leaves it, one of ours does not.

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::thread::Thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_channel::{Receiver, bounded};
 use quorate_core::id::Ticket;
@@ -66,7 +66,7 @@ impl Disk {
 
     /// Hands a write over; never waits.
     pub(crate) fn write(&self, ticket: Ticket, write: Write) {
-        self.handle.submit(Job::Write(ticket, write));
+        self.handle.submit(Job::Write(ticket, write, Instant::now()));
     }
 
     /// Waits for the last ticket that has become durable since it was asked last. For one at a time.

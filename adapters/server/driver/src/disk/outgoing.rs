@@ -80,7 +80,7 @@ fn make(
         let done = work(&mut out).and_then(|()| out.flush());
         if let Err(error) = &done {
             if !out.pieces.is_closed() {
-                tracing::warn!(%error, what, "cannot read what a learner is to be sent");
+                tracing::warn!(event = "log.unreadable", %error, what, "cannot read what a learner is to be sent");
             }
         }
         // If this fails, the link is gone: no receiver needs it.

@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex};
 use std::task::Waker;
+use std::time::Instant;
 
 use async_channel::Sender;
 use quorate_core::id::Ticket;
@@ -55,9 +56,14 @@ pub(super) struct Progress {
 
 /// Something for the thread to do.
 pub(super) enum Job {
-    Write(Ticket, Write),
+    /// And when it was handed over.
+    Write(Ticket, Write, Instant),
     Locate(Zxid, Sender<Located>),
-    Read { after: Zxid, through: Zxid, reply: Sender<Result<Reader, ReadError>> },
+    Read {
+        after: Zxid,
+        through: Zxid,
+        reply: Sender<Result<Reader, ReadError>>,
+    },
     Newest(Sender<Option<SnapshotFile>>),
     Publish(Box<(StagedSnapshot<quorate_storage::Disk>, Done)>),
     Stage(Box<Install<quorate_storage::Disk>>),

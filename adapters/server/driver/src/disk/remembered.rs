@@ -23,13 +23,13 @@ pub(crate) fn read(snapshots: &Path, used: bool) -> Option<i64> {
         Ok(text) => {
             let number = parse(&text);
             if number.is_none() {
-                tracing::warn!(path = %path.display(), "damaged, and passed over");
+                tracing::warn!(event = "disk.warning", path = %path.display(), "damaged, and passed over");
             }
             number
         }
         Err(error) => {
             if used || error.kind() != io::ErrorKind::NotFound {
-                tracing::warn!(path = %path.display(), %error, "cannot be read, and is made anew");
+                tracing::warn!(event = "disk.warning", path = %path.display(), %error, "cannot be read, and is made anew");
             }
             None
         }
@@ -43,12 +43,12 @@ pub(crate) async fn keep(snapshots: PathBuf, numbers: Receiver<i64>, keep_alive:
         let write = move || {
             let written = replace(&path, text(number).as_bytes());
             if let Err(error) = written {
-                tracing::warn!(path = %path.display(), %error, "cannot be written");
+                tracing::warn!(event = "disk.warning", path = %path.display(), %error, "cannot be written");
             }
             drop(keep_alive);
         };
         if let Err(error) = offload("quorate-remember", write).await {
-            tracing::warn!(%error, "cannot remember {number:x}");
+            tracing::warn!(event = "disk.warning", %error, "cannot remember {number:x}");
         }
     }
 }

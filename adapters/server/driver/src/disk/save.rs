@@ -13,7 +13,7 @@ use quorate_storage::snapshot::{Digest, Parts, SnapshotWriter, StagedSnapshot};
 
 use crate::disk::error::SnapshotFault;
 use crate::disk::handle::DiskHandle;
-use crate::measures::Took;
+use crate::measures::{Counted, Took};
 use crate::task_group::KeepAlive;
 use crate::threads::{APPLICATION_STACK, give_way};
 
@@ -47,13 +47,13 @@ pub(crate) fn save(
                 disk.publish(staged, move |published| {
                     match &published {
                         Ok(()) => measures.took(Took::Snapshot, begun.elapsed()),
-                        Err(_) => measures.failed_snapshot(),
+                        Err(_) => measures.count(Counted::FailedSnapshots, 1),
                     }
                     done(published.map_err(SnapshotFault::from));
                 });
             }
             Err(error) => {
-                disk.measures().failed_snapshot();
+                disk.measures().count(Counted::FailedSnapshots, 1);
                 done(Err(error));
             }
         }

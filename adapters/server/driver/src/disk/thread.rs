@@ -44,7 +44,7 @@ use crate::config::MembershipFiles;
 use crate::disk::queue::{Done, Ending, Job, Shared};
 use crate::error::ServerError;
 use crate::lock::locked;
-use crate::measures::Took;
+use crate::measures::{Counted, Measures, Took, millis};
 use crate::threads::THREAD_STACK;
 
 /// How much is kept of a history.
@@ -71,6 +71,8 @@ pub(super) struct Storage {
     purging: bool,
     /// When the last batch was made durable.
     synced: Instant,
+    /// When transactions were taken from the queue last.
+    taken: Instant,
 }
 
 /// What was written and is not durable.
@@ -78,6 +80,9 @@ pub(super) struct Storage {
 struct Unsynced {
     last: Option<Ticket>,
     bytes: usize,
+    txns: usize,
+    /// When each write among it was handed over.
+    since: Vec<Instant>,
 }
 
 impl Storage {
@@ -91,6 +96,7 @@ impl Storage {
             searches: VecDeque::new(),
             purging: false,
             synced: Instant::now(),
+            taken: Instant::now(),
         };
         storage.new_roll();
         storage
@@ -138,6 +144,7 @@ impl Storage {
                 return Ok(());
             }
             shared.measures.disk_works(true);
+            self.take(&jobs, &shared.measures);
             for job in jobs.drain(..) {
                 self.perform(job, shared)?;
             }
@@ -147,6 +154,19 @@ impl Storage {
             if idle && !chores {
                 self.rest()?;
             }
+        }
+    }
+
+    /// Measures what waited for the thread.
+    fn take(&mut self, jobs: &[Job], measures: &Measures) {
+        let txns = |job: &Job| {
+            if let Job::Write(_, Write::Append(txns), _) = job { txns.len() } else { 0 }
+        };
+        let waiting = jobs.iter().map(txns).sum();
+        if waiting > 0 {
+            self.taken = Instant::now();
+            measures.count(Counted::Logged, waiting);
+            measures.saw_at(self.taken, Took::DiskQueue, waiting as u64);
         }
     }
 
@@ -166,17 +186,21 @@ impl Storage {
 
     fn perform(&mut self, job: Job, shared: &Shared) -> Result<(), ServerError> {
         match job {
-            Job::Write(ticket, Write::Append(txns)) => {
+            Job::Write(ticket, Write::Append(txns), since) => {
+                let waited = millis(self.taken.saturating_duration_since(since));
+                shared.measures.saw_at(self.taken, Took::DiskWait, waited);
                 self.log.append(&txns).map_err(failure)?;
                 self.unsynced.last = Some(ticket);
+                self.unsynced.txns += txns.len();
+                self.unsynced.since.push(since);
                 self.unsynced.bytes += txns.iter().map(|txn| txn.len()).sum::<usize>();
                 if self.unsynced.bytes >= BATCH_BYTES_MAX { self.flush(shared) } else { Ok(()) }
             }
-            Job::Write(ticket, Write::AppendStaged(txn)) => {
+            Job::Write(ticket, Write::AppendStaged(txn), _) => {
                 self.unsynced.last = Some(ticket);
                 self.log.append_staged(&[txn]).map_err(failure)
             }
-            Job::Write(ticket, write) => {
+            Job::Write(ticket, write, _) => {
                 self.flush(shared)?;
                 self.write(write)?;
                 shared.tell(|progress| progress.durable = Some(ticket));
@@ -216,16 +240,36 @@ impl Storage {
         shared.tell(|progress| progress.durable = Some(last));
         self.synced = Instant::now();
         let took = self.synced.duration_since(start);
-        shared.measures.took(Took::Fsync, took);
+        self.measure(took, &shared.measures);
         shared.measures.disk_works(true);
         if took > self.slow {
-            shared.measures.slow_sync();
-            tracing::warn!(?took, "the disk was slow to make transactions durable");
+            shared.measures.count(Counted::SlowSyncs, 1);
+            tracing::warn!(
+                event = "disk.slow",
+                ?took,
+                "the disk was slow to make transactions durable"
+            );
         }
         if synced.rolled {
             self.new_roll();
         }
         Ok(())
+    }
+
+    /// A batch is durable, of which the sync took so long.
+    fn measure(&mut self, took: Duration, measures: &Measures) {
+        let Self { synced: now, taken, unsynced, .. } = self;
+        measures.saw_at(*now, Took::Fsync, millis(took));
+        if unsynced.txns > 0 {
+            measures.saw_at(*now, Took::BatchSize, unsynced.txns as u64);
+            measures.saw_at(*now, Took::DiskFlush, millis(took));
+            measures.saw_at(*now, Took::DiskWork, millis(now.saturating_duration_since(*taken)));
+        }
+        for since in unsynced.since.drain(..) {
+            let all = now.saturating_duration_since(since);
+            measures.saw_at(*now, Took::DiskWaitAndFlush, millis(all));
+        }
+        unsynced.txns = 0;
     }
 
     fn write(&mut self, write: Write) -> Result<(), ServerError> {
@@ -258,7 +302,8 @@ impl Storage {
             Ok(Locating::Found(located)) => located,
             Ok(Locating::Reading) => return self.searches.push_back((zxid, reply)),
             Err(error) => {
-                tracing::warn!(%zxid, %error, "the log cannot be read; a snapshot is sent instead");
+                let event = "log.unreadable";
+                tracing::warn!(event, %zxid, %error, "the log cannot be read; a snapshot is sent instead");
                 Located { place: Place::BelowFloor, log_bytes: 0, snapshot_bytes: 0 }
             }
         };
@@ -294,7 +339,7 @@ impl Storage {
         } else if self.purging {
             let purged = self.log.purge(self.retain.snapshots, 1)?;
             if purged.snapshots + purged.logs > 0 {
-                tracing::debug!(?purged, "old files removed");
+                tracing::debug!(event = "purge.done", ?purged, "old files removed");
             }
             self.purging = purged.more;
         }

@@ -13,6 +13,7 @@ use quorate_core::address::HostPort;
 use quorate_core::membership::Member;
 
 use crate::drive::Driver;
+use crate::net::address_limit::AddressLimit;
 use crate::net::client_events::{ClientNews, News, SharedByClients};
 use crate::net::client_listeners::ClientAddrs;
 use crate::net::client_outbound::ClientOutbound;
@@ -43,6 +44,8 @@ pub(crate) struct Place {
     pub(crate) line: Option<HostPort>,
     /// Where the listening sockets hear of another one.
     pub(crate) moves: Sender<HostPort>,
+    /// How many connections there may be.
+    pub(crate) limit: Arc<AddressLimit>,
 }
 
 impl ClientLinks {
@@ -207,9 +210,15 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         let Some(outbound) = self.clients.open.remove(&client) else { return };
         outbound.reset();
         Counters::add(&self.shared.counters.overflowed_clients);
-        if let Some(suppressed) = self.shared.warnings.permit(self.runtime.now()) {
-            let sid = self.shared.id.0;
-            tracing::warn!(sid, client = client.0, suppressed, "client does not read: closed");
+        let (event, sid, now) = ("client.closed", self.shared.id.0, self.runtime.now());
+        if let Some(suppressed) = self.shared.warnings.permit(event, None, now) {
+            tracing::warn!(
+                event,
+                sid,
+                client = client.0,
+                suppressed,
+                "client does not read: closed"
+            );
         }
         self.replica.tell_service(Event::Disconnected(client));
     }

@@ -1,7 +1,7 @@
 //! Gathering: what the loop waits for, and what of it the core hears.
 
 use futures_lite::future::{or, pending};
-use quorate_application::Application;
+use quorate_application::{Application, clients};
 use quorate_core::id::Ticket;
 use quorate_core::input::Event;
 use quorate_core::reasons::TransferRefused;
@@ -119,6 +119,13 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 Ask::Pulse(answer) => {
                     let _ = answer.try_send(());
                 }
+                Ask::TakeSnapshot(answer) => {
+                    batch
+                        .extend(self.replica.await_snapshot(answer).then_some(Event::TakeSnapshot));
+                }
+                Ask::Shed { percent, within } => {
+                    self.replica.tell_service(clients::Event::Shed { percent, within });
+                }
                 Ask::TransferLeadership { answer, .. } if self.transfer.is_some() => {
                     let _ = answer.try_send(Err(TransferRefused::Underway));
                 }
@@ -139,7 +146,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             LoopEvent::Up(..) if self.outage.is_some() => None,
             LoopEvent::Up(up, outbound) => {
                 tracing::debug!(
-                    sid = self.shared.id.0, link = up.link.0, plane = ?up.plane,
+                    event = "link.up", sid = self.shared.id.0, link = up.link.0, plane = ?up.plane,
                     peer = up.peer.map(|peer| peer.0), remote = %outbound.remote,
                     dialled = up.dialled, "link up"
                 );
@@ -150,7 +157,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 let outbound = self.links.get_mut(&link).filter(|outbound| !outbound.ended)?;
                 outbound.ended = true;
                 tracing::debug!(
-                    sid = self.shared.id.0, link = link.0, plane = ?outbound.plane,
+                    event = "link.down", sid = self.shared.id.0, link = link.0, plane = ?outbound.plane,
                     peer = outbound.peer.map(|peer| peer.0), remote = %outbound.remote, ?cause,
                     "link down"
                 );

@@ -38,7 +38,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         self.clients.stop_listening();
         self.replica.tell_service(Event::Stopping { within: self.client_shed });
         let (runtime, limit) = (self.runtime.clone(), self.client_shed * 2 + STUCK);
-        let mut turn = Turn::default();
+        let mut turn = Turn::new(self.runtime.now());
         let leaving = async {
             loop {
                 self.step(&mut turn)?;

@@ -35,7 +35,7 @@ use crate::disk::Disk;
 use crate::drive::{Driver, Turn};
 use crate::error::{DiskFault, ServerError, StartError};
 use crate::host::callers::Ask;
-use crate::host::proposal::{ProposeError, ReadError};
+use crate::host::proposal::{ProposeError, ReadError, TakeSnapshotError};
 use crate::runtime::Runtime;
 use crate::task_group::KeepAlive;
 use crate::threads::offload_to;
@@ -208,6 +208,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         self.peer = Peer::new(config, durable).map_err(|_| error)?;
         self.replica.restart(disk.handle(), staged);
         self.disk = disk;
+        self.proposals.serves(None);
         self.published.measures.disk_fails(None);
         self.published.publish_membership(&self.peer.config().membership);
         tracing::info!(
@@ -242,7 +243,15 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 let _ = answer.try_send(Err(TransferRefused::NotLeading));
                 None
             }
-            ask @ (Ask::ReadLocal(_) | Ask::Look(_) | Ask::Pulse(_)) => Some(ask),
+            Ask::TakeSnapshot(answer) => {
+                let why = TakeSnapshotError::disk_failed();
+                // The operator may have stopped waiting.
+                drop(answer.send(Err(why)));
+                None
+            }
+            ask @ (Ask::ReadLocal(_) | Ask::Look(_) | Ask::Pulse(_) | Ask::Shed { .. }) => {
+                Some(ask)
+            }
         }
     }
 }

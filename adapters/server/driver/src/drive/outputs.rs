@@ -1,6 +1,7 @@
 //! Carrying out: the one match over what the core wants done, and what it means for links.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use quorate_application::Application;
 use quorate_application::clients::{self, Clients};
@@ -23,6 +24,7 @@ use crate::status::Counters;
 
 impl<R: Runtime, A: Application> Driver<R, A> {
     pub(super) fn carry_out(&mut self, output: Output, turn: &mut Turn) -> Result<(), ServerError> {
+        self.note_output(&output, turn);
         let replica = &mut self.replica;
         match output {
             Output::Send { link, message } => self.send(link, message, turn),
@@ -147,9 +149,10 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             Err(Full) => {
                 let remote = outbound.remote;
                 Counters::add(&self.shared.counters.overflowed_links);
-                if let Some(suppressed) = self.shared.warnings.permit(self.runtime.now()) {
+                let (from, now) = (Some(remote.ip()), self.runtime.now());
+                if let Some(suppressed) = self.shared.warnings.permit("link.down", from, now) {
                     tracing::warn!(
-                        sid = self.shared.id.0, peer = %remote, suppressed,
+                        event = "link.down", sid = self.shared.id.0, peer = %remote, suppressed,
                         "link ended: the peer does not read"
                     );
                 }
@@ -182,9 +185,12 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     }
 
     /// Lets every link that has something to write do so.
-    pub(super) fn wake_links(&mut self, queued: &mut Vec<LinkId>) {
+    pub(super) fn wake_links(&mut self, queued: &mut Vec<LinkId>, now: Instant) {
         for link in queued.drain(..) {
             if let Some(outbound) = self.links.get_mut(&link) {
+                if let Some(waiting) = outbound.waiting(now) {
+                    self.proposals.queued(link, waiting, now);
+                }
                 outbound.wake();
             }
         }
@@ -215,7 +221,8 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             Ok(intake) => outbound.receive(intake),
             Err(error) => {
                 tracing::warn!(
-                    sid = self.shared.id.0, peer = %outbound.remote, %label, %error,
+                    event = "sync.failed", sid = self.shared.id.0, peer = %outbound.remote, %label,
+                    %error,
                     "cannot receive a snapshot"
                 );
                 self.lose(link, Cause::Garbled, turn);
@@ -230,10 +237,14 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         }
         let (sid, remote) = (self.shared.id.0, outbound.remote);
         let peer = outbound.peer.map(|peer| peer.0);
+        let (event, from, now) = ("link.down", Some(remote.ip()), self.runtime.now());
         if !is_remarkable(reason) {
-            tracing::debug!(sid, link = link.0, peer, %remote, %reason, "link hung up");
-        } else if let Some(suppressed) = self.shared.warnings.permit(self.runtime.now()) {
-            tracing::warn!(sid, link = link.0, peer, %remote, %reason, suppressed, "link hung up");
+            tracing::debug!(event, sid, link = link.0, peer, %remote, %reason, "link hung up");
+        } else if let Some(suppressed) = self.shared.warnings.permit(event, from, now) {
+            tracing::warn!(
+                event, sid, link = link.0, peer, %remote, %reason, suppressed,
+                "link hung up"
+            );
         }
     }
 }

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use quorate_application::Application;
 use quorate_core::report::{Change, Report};
-use quorate_core::vote::ServerState;
 
 use crate::drive::Driver;
 use crate::runtime::Runtime;
+use crate::status::event_of;
 
 impl<R: Runtime, A: Application> Driver<R, A> {
     /// Tells people how things stand: at once if there is something to tell, otherwise now and then.
@@ -23,7 +23,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         let status = self.peer.status();
         for Report { change, reason } in &reports {
             tracing::info!(
-                event = event(change), sid = status.id.0, round = status.round.0,
+                event = event_of(change), sid = status.id.0, round = status.round.0,
                 epoch = status.current_epoch.0, %reason,
                 "{change}"
             );
@@ -57,25 +57,3 @@ impl<R: Runtime, A: Application> Driver<R, A> {
 const PUBLISH_AFTER: Duration = Duration::from_millis(50);
 /// After how long an election is worth a warning, and how often.
 const WARN_AFTER: Duration = Duration::from_secs(30);
-
-/// What a change is called in the log: a name that programs may rely on, unlike the words.
-fn event(change: &Change) -> &'static str {
-    match change {
-        Change::State { to: ServerState::Looking, from: ServerState::Leading } => {
-            "leader.stepped_down"
-        }
-        Change::State { to: ServerState::Looking, .. } => "follower.lost_leader",
-        Change::State { .. } => "election.decided",
-        Change::Vote { .. } => "election.vote_changed",
-        Change::Round { .. } | Change::BackIntoRound(_) => "election.round_joined",
-        Change::Phase { .. } => "election.phase_changed",
-        Change::AcceptedEpoch(_) => "epoch.promised",
-        Change::CurrentEpoch(_) => "epoch.established",
-        Change::Configuration(_) => "config.changed",
-        Change::NextConfiguration(_) => "config.proposed",
-        Change::Sync { .. } => "sync.started",
-        Change::Ignored { .. } => "sync.ignored",
-        Change::Learner { synced: true, .. } => "sync.finished",
-        Change::Learner { synced: false, .. } => "learner.lost",
-    }
-}

@@ -13,6 +13,7 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread;
+use std::time::Duration;
 
 use async_channel::Sender;
 use bytes::Bytes;
@@ -25,7 +26,7 @@ use quorate_core::time::Instant;
 use quorate_core::txn::{RequestId, Txn};
 use quorate_core::zxid::Zxid;
 
-use crate::host::proposal::{ProposeError, Proposed, ReadError, UnknownOutcome};
+use crate::host::proposal::{ProposeError, Proposed, ReadError, TakeSnapshotError, UnknownOutcome};
 use crate::host::service::LookClosure;
 use crate::permits::Permit;
 
@@ -44,12 +45,19 @@ pub(crate) enum Ask<A: Application> {
     Look(LookClosure<A>),
     /// A sign that the loop turns.
     Pulse(Sender<()>),
+    /// A snapshot, now.
+    TakeSnapshot(SnapshotAnswer),
+    /// That a share of the clients leave.
+    Shed { percent: u8, within: Duration },
     /// A leadership transfer, to the server named or to the best follower.
     TransferLeadership { to: Option<ServerId>, answer: Sender<Result<ServerId, TransferRefused>> },
 }
 
 /// Where the outcome of a proposal goes.
 pub(crate) type Answer = oneshot::Sender<Result<Proposed, ProposeError>>;
+
+/// Where the label of a snapshot goes.
+pub(crate) type SnapshotAnswer = oneshot::Sender<Result<Zxid, TakeSnapshotError>>;
 
 /// Makes a [`ReadClosure`] of a closure, and the way its result takes. If the closure panics, the caller does,
 /// and not the server.

@@ -1,5 +1,6 @@
 //! Proposals and reads as callers see them: what is asked for, what comes of it, and why not.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -202,6 +203,28 @@ impl From<ProposeError> for ReconfigureError {
             | ProposeError::Unknown(_) => None,
         };
         unchanged.map_or(Self::Propose(error), Self::Unchanged)
+    }
+}
+
+/// Why a [snapshot](crate::Server::take_snapshot) that an operator asked for was not seen to be taken.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum TakeSnapshotError {
+    /// It could not be written.
+    #[error("cannot take a snapshot: {0}")]
+    Failed(Arc<str>),
+    /// This server fell behind, and a snapshot of its leader's has taken the place of its history.
+    #[error("a snapshot of the leader's took the place of this server's state meanwhile")]
+    Replaced,
+    /// This server has ended.
+    #[error("this server has ended")]
+    Ended,
+}
+
+impl TakeSnapshotError {
+    /// There is no disk to write it to.
+    pub(crate) fn disk_failed() -> Self {
+        Self::Failed("the disk of this server failed".into())
     }
 }
 

@@ -45,13 +45,15 @@ use crate::error::ServerError;
 use crate::host::callers::{ReadClosure, Requests};
 use crate::host::proposal::ReadError;
 use crate::host::reads::{Reader, Reads};
-use crate::host::replica::snapshots::Receiving;
+use crate::host::replica::snapshots::{Receiving, Snapshots};
 use crate::host::replica::words::Words;
 use crate::host::service::{Clock, LookClosure, Service};
+use crate::host::stages::Stages;
 use crate::host::worker::{
     Done, Job, Order, Purpose, Returned, Worker, WorkerReport, start_thread,
 };
 use crate::inbox::Inbox;
+use crate::proposals::Seen;
 use crate::task_group::KeepAlive;
 
 /// The application, at work in the loop or on its thread.
@@ -97,12 +99,15 @@ pub(crate) struct Replica<A: Application> {
     deadline: Option<CoreInstant>,
     /// A tick is among the orders.
     ticks: bool,
+    /// Operators who wait for a snapshot.
+    snapshots: Snapshots,
     /// Operators who wait for the service to be at home.
     looks: Vec<LookClosure<A>>,
     /// Words that wait for the service, and what they are answered with if it is away for long.
     words: Words,
     /// Why the service does not go on.
     halted: Option<Arc<str>>,
+    stages: Stages,
     /// Why the log could not be read on.
     unreadable: Option<Arc<quorate_storage::reader::ReadError>>,
 }
@@ -142,6 +147,9 @@ impl<A: Application> Replica<A> {
         let ReplicaParts { application, staged, client, disk, inbox, keep_alive, .. } = parts;
         let service = Service::new(parts.clients, parts.clock);
         let deadline = service.deadline();
+        let stages = Stages::new(Arc::clone(disk.measures()), client);
+        let base = staged.as_ref().map_or(Zxid::ZERO, |(label, _)| *label);
+        let snapshots = Snapshots::new(base);
         let worker = Worker {
             application,
             service,
@@ -164,7 +172,7 @@ impl<A: Application> Replica<A> {
             planned: Zxid::ZERO,
             applied: Zxid::ZERO,
             told: Zxid::ZERO,
-            base: staged.as_ref().map_or(Zxid::ZERO, |(label, _)| *label),
+            base,
             least: Zxid::ZERO,
             staged,
             reception: None,
@@ -180,9 +188,11 @@ impl<A: Application> Replica<A> {
             heard: 0,
             deadline,
             ticks: false,
+            snapshots,
             looks: Vec::new(),
             words: Words::default(),
             halted: None,
+            stages,
             unreadable: None,
         }
     }
@@ -192,15 +202,22 @@ impl<A: Application> Replica<A> {
         self.applied
     }
 
+    /// A turn of the loop begins.
+    pub(crate) const fn begin_turn(&mut self, seen: Seen) {
+        self.stages.begin_turn(seen);
+    }
+
     // --- what the core wants ---
 
     pub(crate) fn prepare(&mut self, epoch: Epoch, zxid: Zxid, origin: Origin, request: Request) {
-        self.orders.push_back(Order::Prepare { epoch, zxid, origin, request });
+        let since = self.stages.prepare();
+        self.orders.push_back(Order::Prepare { epoch, zxid, origin, request, since });
     }
 
     pub(crate) fn deliver(&mut self, txn: Txn) {
         self.planned = txn.zxid;
-        self.orders.push_back(Order::Apply(txn));
+        let stage = self.stages.deliver(&txn);
+        self.orders.push_back(Order::Apply(txn, stage));
     }
 
     pub(crate) fn replay(&mut self, after: Zxid, through: Zxid) {
@@ -210,7 +227,9 @@ impl<A: Application> Replica<A> {
 
     /// Forgets what was prepared, and at once what was to be.
     pub(crate) fn abandon(&mut self) {
+        let before = self.orders.len();
         self.orders.retain(|order| !matches!(order, Order::Prepare { .. }));
+        self.stages.prepared(before - self.orders.len());
         self.orders.push_back(Order::Abandon);
     }
 
@@ -243,6 +262,7 @@ impl<A: Application> Replica<A> {
     /// The role was given up for the disk: nobody answers what still waits for it.
     pub(crate) fn refuse_all(&mut self) {
         self.requests.refuse_all();
+        self.snapshots.refuse_all();
         for reader in self.reads.take_all() {
             self.refuse_reader(reader, ReadError::Refused(Refusal::NotServing));
         }
@@ -261,6 +281,7 @@ impl<A: Application> Replica<A> {
     /// This server serves; everything that it inherited is among what was delivered so far.
     pub(crate) fn serving(&mut self, epoch: Epoch, leads: bool, membership: Membership) {
         let membership = Box::new(membership);
+        self.stages.serves(epoch);
         self.orders.push_back(Order::Serving { epoch, leads, membership });
     }
 
@@ -276,20 +297,21 @@ impl<A: Application> Replica<A> {
         self.take_reports(then);
         self.answer_words(then);
         self.let_look();
-        let begun = Instant::now();
-        let mut now = begun;
+        self.stages.go_on(self.applied, self.planned);
+        let begun = Seen::now();
+        let mut now = begun.at;
         while let (Some(worker), Some(order)) = (&mut self.worker, self.orders.front()) {
             if self.halted.is_some() {
                 break;
             }
             let reads = matches!(order, Order::Replay { .. });
-            if reads || !self.quick || now - begun > self.pace.inline {
+            if reads || !self.quick || now - begun.at > self.pace.inline {
                 self.send_to_thread()?;
                 break;
             }
             let Some(order) = self.orders.pop_front() else { break };
             self.ticks &= !order.is_tick();
-            let mut done = std::mem::take(&mut self.done);
+            let (stage, mut done) = (order.stage(), std::mem::take(&mut self.done));
             worker.perform(order, &mut done);
             self.applied = worker.applied;
             self.heard = worker.heard;
@@ -298,6 +320,9 @@ impl<A: Application> Replica<A> {
             self.done = done;
             let before = std::mem::replace(&mut now, Instant::now());
             self.quick = now - before < self.pace.slow;
+            if let Some(stage) = stage {
+                stage.done(self.disk.measures(), before, begun.later(now));
+            }
         }
         if let Some(reason) = self.halted.clone() {
             return Err(ServerError::HaltedByService { reason });
@@ -330,9 +355,13 @@ impl<A: Application> Replica<A> {
                 }
                 WorkerReport::Panicked(panic) => resume_unwind(panic),
                 WorkerReport::Saved(label, outcome) => {
-                    if let Err(error) = outcome {
-                        tracing::warn!(%label, %error, "cannot take a snapshot");
+                    if let Err(error) = &outcome {
+                        let event = "snapshot.failed";
+                        tracing::warn!(event, %label, %error, "cannot take a snapshot");
+                    } else {
+                        tracing::info!(event = "snapshot.taken", %label, "a snapshot is taken");
                     }
+                    self.snapshots.taken(label, outcome.as_ref().err());
                     then.events.push(Event::SnapshotTaken(label));
                 }
             }
@@ -345,7 +374,7 @@ impl<A: Application> Replica<A> {
         let (mut orders, mut bytes) = (VecDeque::new(), 0);
         while orders.len() < ORDERS_MAX && bytes < ORDERS_BYTES_MAX {
             let Some(order) = self.orders.pop_front() else { break };
-            if let Order::Apply(txn) = &order {
+            if let Order::Apply(txn, _) = &order {
                 bytes += txn.len();
             }
             // How far it comes is known only when it is done.
@@ -374,16 +403,19 @@ impl<A: Application> Replica<A> {
         for done in done.drain(..) {
             match done {
                 Done::Own { cxid, zxid, outcome } => self.requests.applied(cxid, zxid, outcome),
-                Done::Prepared(leadership, draft) => match then.events.last_mut() {
-                    // What is ready together travels together.
-                    Some(Event::Prepared { epoch, drafts }) if *epoch == leadership => {
-                        drafts.push(draft);
+                Done::Prepared(leadership, draft) => {
+                    self.stages.prepared(1);
+                    match then.events.last_mut() {
+                        // What is ready together travels together.
+                        Some(Event::Prepared { epoch, drafts }) if *epoch == leadership => {
+                            drafts.push(draft);
+                        }
+                        _ => {
+                            let drafts = vec![draft];
+                            then.events.push(Event::Prepared { epoch: leadership, drafts });
+                        }
                     }
-                    _ => {
-                        let drafts = vec![draft];
-                        then.events.push(Event::Prepared { epoch: leadership, drafts });
-                    }
-                },
+                }
                 Done::Snapshot(snapshot, Purpose::Send { link, label, memberships }) => {
                     let pieces = stream::send_snapshot(label, memberships, snapshot);
                     then.streams.push((link, pieces.map_err(|_| Unreadable)));

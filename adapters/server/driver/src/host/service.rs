@@ -102,6 +102,7 @@ impl<A: Application> Service<A> {
             Event::Tick
             | Event::Serving { .. }
             | Event::Retired
+            | Event::Replaced
             | Event::Synced(_)
             | Event::SyncRefused(_)
             | Event::Pinged
@@ -109,6 +110,7 @@ impl<A: Application> Service<A> {
             | Event::Revalidate { .. }
             | Event::Revalidated(_)
             | Event::LinkLost(_)
+            | Event::Shed { .. }
             | Event::Stopping { .. } => true,
         }
     }

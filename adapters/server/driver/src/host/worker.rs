@@ -21,14 +21,16 @@ use quorate_storage::reader::Reader;
 use crate::disk::{DiskHandle, DiskReadError, SnapshotFault};
 use crate::host::callers::{ReadClosure, own_outcome};
 use crate::host::service::{Service, now_ms};
+use crate::host::stages::Stage;
 use crate::inbox::Inbox;
+use crate::proposals::Seen;
 use crate::threads::APPLICATION_STACK;
 use crate::turns::Held;
 
 /// One step of what the application is to do. It moves a few times, so what is large and rare in it is boxed: an order
 /// of more than 128 bytes is moved by a call.
 pub(super) enum Order<A: Application> {
-    Apply(Txn),
+    Apply(Txn, Stage),
     /// Applies what the log has.
     Replay {
         after: Zxid,
@@ -40,6 +42,8 @@ pub(super) enum Order<A: Application> {
         zxid: Zxid,
         origin: Origin,
         request: Request,
+        /// Since when it waits.
+        since: Instant,
     },
     Abandon,
     Read(ReadClosure<A>),
@@ -60,6 +64,17 @@ pub(super) enum Order<A: Application> {
 }
 
 impl<A: Application> Order<A> {
+    /// What is measured of it.
+    pub(super) const fn stage(&self) -> Option<Stage> {
+        if let Self::Apply(_, stage) = self {
+            Some(*stage)
+        } else if let Self::Prepare { since, .. } = self {
+            Some(Stage::Prepare(*since))
+        } else {
+            None
+        }
+    }
+
     pub(super) const fn is_tick(&self) -> bool {
         matches!(self, Self::Client(clients::Event::Tick, _))
     }
@@ -147,7 +162,7 @@ impl<A: Application> Worker<A> {
             return;
         }
         match order {
-            Order::Apply(txn) => self.apply(&txn, done),
+            Order::Apply(txn, _) => self.apply(&txn, done),
             Order::Replay { after, through } => {
                 let (reached, outcome) = self.replay(after, through, done);
                 done.push(Done::Replayed { reached, through, outcome });
@@ -155,8 +170,9 @@ impl<A: Application> Worker<A> {
             Order::Adopt(label, state) => {
                 self.application.adopt(*state);
                 self.applied = label;
+                self.tell_service(clients::Event::Replaced, done);
             }
-            Order::Prepare { epoch, zxid, origin, request } => {
+            Order::Prepare { epoch, zxid, origin, request, .. } => {
                 let (now_ms, most) = (now_ms(), self.txn_bytes_max);
                 let bytes_max = most.saturating_sub(Txn::HEADER_BYTES);
                 let facts = Facts { zxid, now_ms, bytes_max };
@@ -269,13 +285,17 @@ fn work<A: Application>(jobs: &Receiver<Job<A>>, inbox: &Inbox<WorkerReport<A>>)
     while let Ok(Job { mut worker, mut orders }) = jobs.recv_blocking() {
         let returned = catch_unwind(AssertUnwindSafe(move || {
             let (mut done, mut slowest) = (Vec::new(), Duration::ZERO);
-            let begun = Instant::now();
-            let mut now = begun;
-            while now - begun < work_time::<A>() {
+            let started = Seen::now();
+            let mut now = started.at;
+            while now - started.at < work_time::<A>() {
                 let Some(order) = orders.pop_front() else { break };
+                let stage = order.stage();
                 worker.perform(order, &mut done);
                 let before = std::mem::replace(&mut now, Instant::now());
                 slowest = slowest.max(now - before);
+                if let Some(stage) = stage {
+                    stage.done(worker.disk.measures(), before, started.later(now));
+                }
             }
             Returned { worker, rest: orders, done, slowest }
         }));

@@ -64,10 +64,10 @@ pub(super) async fn accept_all<R: Runtime>(
         errors += 1;
         // A descriptor that is given up when there are none may not come back.
         let anew = errors % ERRORS_FOR_GOOD == 0 && !lacks_descriptors(&error);
-        if let Some(suppressed) = shared.warnings.permit(runtime.now()) {
+        if let Some(suppressed) = shared.warnings.permit("port.failed", None, runtime.now()) {
             let then = if anew { "opening the port anew" } else { "trying again" };
             tracing::warn!(
-                sid = shared.id.0, port = door.name(), %at, %error, suppressed,
+                event = "port.failed", sid = shared.id.0, port = door.name(), %at, %error, suppressed,
                 "cannot accept connections, {then}"
             );
         }

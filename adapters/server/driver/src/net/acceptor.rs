@@ -90,9 +90,13 @@ impl<R: Runtime> Acceptor<R> {
     fn admit(&self, plane: Plane, stream: R::Stream, remote: SocketAddr) {
         let Some(share) = self.connections.admit(remote.ip()) else {
             Counters::add(&self.shared.counters.refused_connections);
-            if let Some(suppressed) = self.shared.warnings.permit(self.tasks.runtime.now()) {
+            if let Some(suppressed) = self.shared.warnings.permit(
+                "link.refused",
+                Some(remote.ip()),
+                self.tasks.runtime.now(),
+            ) {
                 tracing::warn!(
-                    sid = self.shared.id.0, peer = %remote, suppressed,
+                    event = "link.refused", sid = self.shared.id.0, peer = %remote, suppressed,
                     "this address has too many connections to our ports for peers: closed"
                 );
             }
@@ -164,10 +168,14 @@ impl<R: Runtime> Acceptor<R> {
                 Ok(None) => {}
                 Err(error) => {
                     Counters::add(&self.shared.counters.refused_introductions);
-                    if let Some(suppressed) = self.shared.warnings.permit(self.tasks.runtime.now())
-                    {
+                    if let Some(suppressed) = self.shared.warnings.permit(
+                        "link.refused",
+                        Some(remote.ip()),
+                        self.tasks.runtime.now(),
+                    ) {
                         tracing::warn!(
-                            sid = self.shared.id.0, peer = %remote, %error, suppressed,
+                            event = "link.refused", sid = self.shared.id.0, peer = %remote, %error,
+                            suppressed,
                             "unreadable introduction, connection closed"
                         );
                     }

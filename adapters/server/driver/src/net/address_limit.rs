@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::lock::locked;
@@ -14,9 +15,9 @@ use crate::lock::locked;
 #[derive(Debug)]
 pub(crate) struct AddressLimit {
     /// Of one address; zero for any number.
-    most: usize,
+    most: AtomicUsize,
     /// Of all together; zero for any number.
-    total: usize,
+    total: AtomicUsize,
     open: Mutex<Open>,
 }
 
@@ -39,7 +40,14 @@ impl AddressLimit {
     }
 
     pub(crate) fn with_total(most: usize, total: usize) -> Self {
+        let (most, total) = (AtomicUsize::new(most), AtomicUsize::new(total));
         Self { most, total, open: Mutex::default() }
+    }
+
+    /// From now on there may be so many, of one address and of all together. Those that are open stay.
+    pub(crate) fn set(&self, most: usize, total: usize) {
+        self.most.store(most, Ordering::Relaxed);
+        self.total.store(total, Ordering::Relaxed);
     }
 
     /// None if this address has as many as it may have, or all have.
@@ -48,7 +56,8 @@ impl AddressLimit {
         let mut open = locked(&self.open);
         let of_this = open.by_address.get(&from).copied().unwrap_or(0);
         let full = |most: usize, count: usize| most > 0 && count >= most;
-        if full(self.most, of_this) || full(self.total, open.total) {
+        let [most, total] = [&self.most, &self.total].map(|limit| limit.load(Ordering::Relaxed));
+        if full(most, of_this) || full(total, open.total) {
             return None;
         }
         open.by_address.insert(from, of_this + 1);

@@ -44,7 +44,7 @@ impl BindTries {
             return Err(error);
         }
         tracing::warn!(
-            sid = self.server.0, address = at, %error, tries = self.made,
+            event = "port.failed", sid = self.server.0, address = at, %error, tries = self.made,
             "cannot listen, trying again"
         );
         runtime.sleep(BIND_RETRY).await;

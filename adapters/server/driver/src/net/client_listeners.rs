@@ -89,9 +89,11 @@ impl<R: Runtime, F: Framing> ClientListeners<R, F> {
         let shared = Arc::clone(&self.port.shared.server);
         while let Err(error) = self.try_to_move(to).await {
             Counters::add(&shared.counters.client_accept_errors);
-            if let Some(suppressed) = shared.warnings.permit(self.tasks.runtime.now()) {
+            if let Some(suppressed) =
+                shared.warnings.permit("port.failed", None, self.tasks.runtime.now())
+            {
                 tracing::warn!(
-                    sid = shared.id.0, address = %to, error, suppressed,
+                    event = "port.failed", sid = shared.id.0, address = %to, error, suppressed,
                     "cannot listen for clients at an address that the membership gives us, trying again"
                 );
             }
@@ -117,7 +119,8 @@ impl<R: Runtime, F: Framing> ClientListeners<R, F> {
         }
         self.close_others(&wanted, None).await;
         self.tell();
-        tracing::info!(sid = self.port.shared.server.id.0, address = %to, "listening for clients");
+        let sid = self.port.shared.server.id.0;
+        tracing::info!(event = "port.opened", sid, address = %to, "listening for clients");
         Ok(())
     }
 

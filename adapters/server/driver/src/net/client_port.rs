@@ -128,9 +128,11 @@ impl<R: Runtime, F: Framing> Door<R> for ClientPort<R, F> {
         let few = !descriptors::are_scarce(DESCRIPTORS_LEFT, clients);
         let Some(share) = self.limit.admit(remote.ip()).filter(|_| few) else {
             Counters::add(&counters.refused_clients);
-            if let Some(suppressed) = server.warnings.permit(runtime.now()) {
+            if let Some(suppressed) =
+                server.warnings.permit("client.refused", Some(remote.ip()), runtime.now())
+            {
                 tracing::warn!(
-                    sid = server.id.0, client = %remote, clients, suppressed,
+                    event = "client.refused", sid = server.id.0, client = %remote, clients, suppressed,
                     "too many connections of clients, or of this address: closed"
                 );
             }

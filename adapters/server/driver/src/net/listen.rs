@@ -108,9 +108,11 @@ async fn listen_at<R: Runtime>(
             Err(error) => error.to_string(),
         };
         socket.report(true).await;
-        if let Some(suppressed) = acceptor.shared.warnings.permit(runtime.now()) {
+        if let Some(suppressed) =
+            acceptor.shared.warnings.permit("port.failed", None, runtime.now())
+        {
             tracing::warn!(
-                sid = acceptor.shared.id.0, address = %address.at, error, suppressed,
+                event = "port.failed", sid = acceptor.shared.id.0, address = %address.at, error, suppressed,
                 "cannot listen at an address that the membership gives us, trying again"
             );
         }

@@ -29,7 +29,8 @@ pub(crate) async fn watch<R: Runtime>(
         let says = offload("quorate-oracle", move || says_yes(&file)).await.unwrap_or(false);
         if said != Some(says) {
             said = Some(says);
-            tracing::info!(sid = shared.id.0, path = %path.display(), says, "oracle");
+            let (event, sid) = ("oracle.changed", shared.id.0);
+            tracing::info!(event, sid, path = %path.display(), says, "oracle");
             if shared.events.send(LoopEvent::Event(Event::Oracle(says))).await.is_err() {
                 return;
             }

@@ -12,6 +12,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use async_channel::Sender;
 use bytes::Bytes;
@@ -23,6 +24,7 @@ use quorate_core::txn::Txn;
 
 use crate::disk::{Intake, Pieces};
 use crate::lock::locked;
+use crate::measures::{Keyed, millis};
 
 /// The loop's end of a link. Dropping it lets the link write what it has, for a second at most, and
 /// close: the loop does so when the core has hung it up, or when it ends itself.
@@ -57,6 +59,10 @@ pub(super) enum Queue {
 pub(super) struct Packets {
     pub(super) items: VecDeque<Item>,
     pub(super) bytes: usize,
+    /// Since when the first of them has waited.
+    pub(super) since: Option<Instant>,
+    /// Where it is measured for how long.
+    waits: Option<Arc<Keyed>>,
 }
 
 #[derive(Debug)]
@@ -70,6 +76,16 @@ pub(super) enum Item {
 /// The peer does not read: more waits to be written than is allowed.
 #[derive(Debug)]
 pub(crate) struct Full;
+
+impl Packets {
+    /// They are taken to be written.
+    pub(super) fn taken(&mut self) {
+        if let (Some(since), Some(waits)) = (self.since.take(), &self.waits) {
+            let now = Instant::now();
+            waits.saw_at(now, millis(now.saturating_duration_since(since)));
+        }
+    }
+}
 
 impl Outbound {
     /// Queues a message; never waits. Nothing is written before [`Outbound::wake`]. Returns whether
@@ -127,6 +143,24 @@ impl Outbound {
 
     fn queue_first(&mut self) -> bool {
         !std::mem::replace(&mut self.queued, true)
+    }
+
+    /// From here on it is measured how long packets wait for this learner.
+    pub(crate) fn measure(&self, waits: Arc<Keyed>) {
+        if let Queue::All(packets) = &mut *locked(&self.queue) {
+            packets.waits = Some(waits);
+        }
+    }
+
+    /// How many packets wait for a learner that is [measured](Self::measure); none for others.
+    pub(crate) fn waiting(&self, now: Instant) -> Option<usize> {
+        match &mut *locked(&self.queue) {
+            Queue::All(packets) if packets.waits.is_some() && !packets.items.is_empty() => {
+                packets.since.get_or_insert(now);
+                Some(packets.items.len())
+            }
+            Queue::All(_) | Queue::Newest(_) => None,
+        }
     }
 
     /// Lets the link write what is queued.

@@ -197,8 +197,10 @@ impl<R: Runtime> Reader<'_, R> {
     }
 
     fn warn(&self, error: &dyn Display, consequence: &str) {
-        if let Some(suppressed) = self.shared.warnings.permit(self.runtime.now()) {
+        let (event, from) = ("link.unreadable", Some(self.remote.ip()));
+        if let Some(suppressed) = self.shared.warnings.permit(event, from, self.runtime.now()) {
             tracing::warn!(
+                event = "link.unreadable",
                 sid = self.shared.id.0,
                 peer = %self.remote,
                 plane = ?self.plane,

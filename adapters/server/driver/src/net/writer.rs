@@ -130,6 +130,7 @@ fn gather(queue: &Mutex<Queue>, buf: &mut BytesMut) -> Then {
             Then::Wait
         }
         Queue::All(packets) => {
+            packets.taken();
             buf.reserve(packets.bytes.min(WRITE_BYTES).saturating_sub(buf.len()));
             loop {
                 if packets.items.front().is_some_and(|item| !fits(item, buf.len())) {

@@ -32,10 +32,11 @@ pub(super) fn serve<R: Runtime>(
     let (by_clients, news) = SharedByClients::new(Arc::clone(shared), config, wake(&shared.events));
     let by_clients = Arc::new(by_clients);
     let (of_one, of_all) = (config.max_client_connections, config.max_connections);
+    let limit = Arc::new(AddressLimit::with_total(of_one, of_all));
     let port = ClientPort {
         shared: Arc::clone(&by_clients),
         connections: connections.clone(),
-        limit: Arc::new(AddressLimit::with_total(of_one, of_all)),
+        limit: Arc::clone(&limit),
         framing,
         keep_alive: config.client_keep_alive,
         backlog: config.client_backlog,
@@ -46,5 +47,6 @@ pub(super) fn serve<R: Runtime>(
     acceptors.spawn(listeners.follow(to));
     let (remember, numbers) = bounded(1);
     connections.spawn(remembered::keep(snapshots, numbers, connections.keep_alive()));
-    ClientLinks::new(by_clients, news, Place { addrs, line: own.client.clone(), moves }, remember)
+    let place = Place { addrs, line: own.client.clone(), moves, limit };
+    ClientLinks::new(by_clients, news, place, remember)
 }

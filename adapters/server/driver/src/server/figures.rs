@@ -8,9 +8,9 @@ use quorate_application::Application;
 use quorate_core::report::How;
 use quorate_core::status::{Phase, Status as PeerStatus};
 use quorate_core::vote::ServerState;
-use quorate_metrics::{Detail, Figures};
+use quorate_metrics::Figures;
 
-use crate::measures::{Counted, Took};
+use crate::measures::{Counted, Of, Took};
 use crate::runtime::Runtime;
 use crate::server::handle::Server;
 use crate::status::{Metrics, Status};
@@ -24,23 +24,70 @@ impl<R: Runtime, A: Application> Server<R, A> {
         words(&mut figures, &peer, sync);
         gauges(&mut figures, &peer, &metrics);
         self.counters(&mut figures, &metrics);
-        for (what, name) in Took::NAMED {
-            // `LeaderElectionTime` is measured by those that vote.
-            figures.summary(name, Detail::Basic, &self.handle.published.measures.spread(what));
-        }
+        self.measured(&mut figures, &peer);
         page(&mut figures, &peer, &metrics);
+        self.margin(&mut figures, &peer);
         figures
     }
 
+    /// Steps of requests, of elections and of the disk: always there, from 0.
+    fn measured(&self, figures: &mut Figures, peer: &PeerStatus) {
+        let measures = &self.handle.published.measures;
+        for what in Took::ALL {
+            figures.summary(what.name(), what.detail(), &measures.spread(*what));
+        }
+        for of in Of::ALL {
+            for (id, spread) in measures.spreads(*of) {
+                figures.summary_of(of.name(), of.detail(), &id.to_string(), &spread);
+            }
+        }
+        if peer.state == ServerState::Leading {
+            let [last, min, max] = measures.proposal_sizes();
+            figures.gauge("last_proposal_size", last);
+            figures.gauge("min_proposal_size", min);
+            figures.gauge("max_proposal_size", max);
+            figures.gauge("pending_syncs", measures.pending_syncs());
+            for (id, trip) in measures.round_trips() {
+                let help =
+                    "The last round trip of a ping to a learner, until the loop here has it.";
+                let labels = [("peer", &*id.to_string())];
+                figures.on_page("quorate_link_rtt_seconds", help, &labels, trip.as_secs_f64());
+            }
+        }
+    }
+
+    /// How many voters a leader may still lose; where weights or groups count, no number says it.
+    fn margin(&self, figures: &mut Figures, peer: &PeerStatus) {
+        let membership = self.membership();
+        if peer.state == ServerState::Leading && peer.serving && !membership.is_hierarchical() {
+            let synced = peer.learners.iter().filter(|at| at.synced && at.voter).count();
+            let here = synced + usize::from(peer.voter);
+            let margin = here.saturating_sub(peer.voters / 2 + 1);
+            let help = "How many voters may still go until there is no quorum.";
+            figures.on_page("quorate_quorum_margin", help, &[], margin);
+        }
+    }
+
     fn counters(&self, figures: &mut Figures, metrics: &Metrics) {
-        let Counted { slow_syncs, failed_snapshots, disk_outages } =
-            self.handle.published.measures.counted();
+        let measures = &self.handle.published.measures;
+        for what in Counted::ALL {
+            let count = measures.counted(*what);
+            if *what == Counted::SlowSyncs {
+                // As in ZooKeeper, where `mntr` tells it beside the gauges.
+                figures.gauge(what.name(), count);
+            } else if *what == Counted::DiskOutages {
+                let help = "Failures of the disk for which it left service.";
+                figures.own_counter(what.name(), help, count);
+            } else {
+                figures.counter(what.name(), count);
+            }
+        }
         figures.counter("looking_count", metrics.looking_count);
         figures.counter("diff_count", metrics.diffs_sent);
         figures.counter("snap_count", metrics.snapshots_sent);
-        figures.counter("snapshot_error_count", failed_snapshots);
         figures.counter("connection_rejected", metrics.refused_clients);
-        figures.gauge("fsync_threshold_exceed_count", slow_syncs);
+        // Where such an error is met the server ends, and what it has counted with it.
+        figures.counter("unrecoverable_error_count", 0_u64);
         let own = [
             ("leader_changes", "Elections that ended with a leader.", metrics.elections),
             ("dropped_messages", "Messages that could not be read.", metrics.dropped_messages),
@@ -57,7 +104,6 @@ impl<R: Runtime, A: Application> Server<R, A> {
             ),
             ("overflowed_links", "Links whose peer did not read.", metrics.overflowed_links),
             ("failed_dials", "Dials that reached no address of a peer.", metrics.failed_dials),
-            ("disk_outages", "Failures of the disk for which it left service.", disk_outages),
             ("accept_errors", "Refusals of the system to accept.", metrics.accept_errors),
             (
                 "refused_connections",

@@ -18,6 +18,7 @@ use crate::error::ServerError;
 use crate::host::callers::Ask;
 use crate::inbox::Inbox;
 use crate::lock::locked;
+use crate::net::address_limit::AddressLimit;
 use crate::net::client_listeners::ClientAddrs;
 use crate::net::events::Shared;
 use crate::net::reach::Dialled;
@@ -157,6 +158,7 @@ pub(super) struct Handle<R, A: Application> {
     pub(super) runtime: R,
     pub(super) shared: Arc<Shared>,
     pub(super) client_addrs: ClientAddrs,
+    pub(super) client_limit: Arc<AddressLimit>,
     pub(super) published: Arc<Published>,
     pub(super) quit: Sender<Quit>,
     pub(super) ended: Receiver<Infallible>,

@@ -56,12 +56,25 @@ impl<R: Runtime, A: Application> Server<R, A> {
     ///
     /// A [`TransferError`]: why this server goes on leading, as if nothing had happened, or that it does not lead.
     pub async fn transfer_leadership(&self, to: ServerId) -> Result<(), TransferError> {
+        self.transfer(Some(to)).await.map(|_| ())
+    }
+
+    /// The same to the best follower that there is: that with the highest `quorate.priority`, of several the most
+    /// up-to-date one. Returns which.
+    ///
+    /// # Errors
+    ///
+    /// As [`transfer_leadership`](Self::transfer_leadership).
+    pub async fn hand_over(&self) -> Result<ServerId, TransferError> {
+        self.transfer(None).await
+    }
+
+    async fn transfer(&self, to: Option<ServerId>) -> Result<ServerId, TransferError> {
         let (answer, outcome) = bounded(1);
-        if self.handle.asks.put(Ask::TransferLeadership { to: Some(to), answer }).is_err() {
+        if self.handle.asks.put(Ask::TransferLeadership { to, answer }).is_err() {
             return Err(TransferError::Ended);
         }
-        outcome.recv().await.map_err(|_| TransferError::Ended)??;
-        Ok(())
+        Ok(outcome.recv().await.map_err(|_| TransferError::Ended)??)
     }
 
     /// Makes a leader give up its leadership: it is transferred to the follower with the highest `quorate.priority`, and

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use quorate_application::Application;
@@ -32,6 +33,17 @@ pub(super) struct Ready<A: Application> {
     pub(super) staged: Option<(Zxid, A::Staged)>,
     /// What the service has had kept.
     pub(super) remembered: Option<i64>,
+    /// How long that took.
+    pub(super) opened: Opened,
+}
+
+/// How long reading the disk took at start.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Opened {
+    /// All of it.
+    pub(super) whole: Duration,
+    /// Of that, restoring the snapshot; none without one.
+    pub(super) restore: Option<Duration>,
 }
 
 /// What a server is told, and what it has kept of its membership.
@@ -137,6 +149,7 @@ pub(super) async fn open<A: Application>(
     application: A,
 ) -> Result<Ready<A>, StartError> {
     let (data_dir, mut options) = (config.data_dir.clone(), open_options(config));
+    let begun = Instant::now();
     let work = move || loop {
         let (mut log, mut found) = Log::open(&data_dir, options.clone())?;
         let used = found.snapshot.is_some();
@@ -144,13 +157,16 @@ pub(super) async fn open<A: Application>(
             A::Clients::SERVES.then(|| remembered::read(&log.dirs().snapshots, used)).flatten();
         let Some(snapshot) = &found.snapshot else {
             log.begin_with(first_snapshot(&log, &application)?)?;
-            return Ok(Ready { log, found, application, staged: None, remembered });
+            let opened = Opened { whole: begun.elapsed(), restore: None };
+            return Ok(Ready { log, found, application, staged: None, remembered, opened });
         };
         let snapshot = snapshot.clone();
+        let restoring = Instant::now();
         match staged::<A>(&snapshot, &mut found) {
             Some(staged) => {
-                let staged = Some(staged);
-                return Ok(Ready { log, found, application, staged, remembered });
+                let (staged, restore) = (Some(staged), Some(restoring.elapsed()));
+                let opened = Opened { whole: begun.elapsed(), restore };
+                return Ok(Ready { log, found, application, staged, remembered, opened });
             }
             None => options.segments.snapshot_before = Some(snapshot.label),
         }
@@ -171,7 +187,8 @@ fn staged<A: Application>(snapshot: &SnapshotFile, found: &mut Found) -> Option<
             Some((*label, state))
         }
         Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "cannot restore a snapshot");
+            let event = "snapshot.unreadable";
+            tracing::warn!(event, path = %path.display(), %error, "cannot restore a snapshot");
             None
         }
     }
@@ -248,6 +265,7 @@ fn say_what_binds(core: &Config, told: &Membership) {
     if !core.reconfig_enabled && (membership.is_change() || next.is_some()) {
         let version = next.unwrap_or(membership).version();
         tracing::warn!(
+            event = "config.warning",
             version = format_args!("{version:x}"),
             told = format_args!("{:x}", told.version()),
             "reconfigEnabled is off, but this membership was changed while the ensemble ran, and binds this server; \

@@ -31,7 +31,7 @@ use crate::error::StartError;
 use crate::host::replica::{Replica, ReplicaParts};
 use crate::host::service::clock;
 use crate::inbox::Inbox;
-use crate::measures::Measures;
+use crate::measures::{Measures, Took};
 use crate::net::acceptor::Acceptor;
 use crate::net::address_limit::AddressLimit;
 use crate::net::client_port::{self, BoundForClients};
@@ -42,6 +42,7 @@ use crate::net::listen::{self, Bound, Listeners};
 use crate::net::oracle;
 use crate::net::resolve::Resolver;
 use crate::permits::Permits;
+use crate::proposals::Proposals;
 use crate::runtime::Runtime;
 use crate::server::clients;
 use crate::server::handle::{Handle, Server};
@@ -168,6 +169,7 @@ fn assemble<R: Runtime, A: Application>(
         runtime: runtime.clone(),
         shared: Arc::clone(&driver.shared),
         client_addrs: Arc::clone(&driver.clients.place.addrs),
+        client_limit: Arc::clone(&driver.clients.place.limit),
         published: Arc::clone(&driver.published),
         quit: quit_sender,
         ended,
@@ -202,7 +204,8 @@ fn driver<R: Runtime, A: Application>(
     mut recorder: Option<Box<dyn Recorder>>,
 ) -> Result<Box<Driver<R, A>>, StartError> {
     let Opened { told, data, kept, bound, bound_for_clients, own } = opened;
-    let Ready { log, found: Found { durable, .. }, mut application, staged, remembered } = data;
+    let Ready { log, found: Found { durable, .. }, mut application, staged, remembered, opened } =
+        data;
     let Wires { runtime, shared, gate, events, quit, acceptors, links, client } = wires;
     let origin = runtime.now();
     if let Some(recorder) = &mut recorder {
@@ -222,6 +225,11 @@ fn driver<R: Runtime, A: Application>(
     let measured = Arc::clone(&measures);
     let reopen =
         move |remains, keep_alive| open_again(&told, remains, Arc::clone(&measured), keep_alive);
+    measures.took(Took::Open, opened.whole);
+    if let Some(restore) = opened.restore {
+        measures.took(Took::Restore, restore);
+    }
+    let proposals = Proposals::new(Arc::clone(&measures), config.core.id);
     let published = Published::new(
         peer.status(),
         &peer.config().membership,
@@ -276,6 +284,7 @@ fn driver<R: Runtime, A: Application>(
         published,
         gate,
         transfer: None,
+        proposals,
         warn_at: None,
         publish_at: None,
         ending: false,

@@ -1,15 +1,17 @@
 //! Durations between states, as the loop publishes them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use quorate_core::id::ServerId;
 use quorate_core::report::{Change, How, Report};
 use quorate_core::status::{Phase, Status as PeerStatus};
 use quorate_core::vote::ServerState;
 use quorate_core::zxid::Zxid;
 
-use crate::measures::{Measures, Took};
+use crate::measures::{Counted, Measures, Took};
 use crate::status::metrics::{Counters, Metrics};
 
 /// Measures durations between states.
@@ -22,6 +24,8 @@ pub(super) struct Meter {
     down_since: Option<Instant>,
     down_before: Duration,
     syncing_since: Option<Instant>,
+    /// The learners that are being synchronised, and whether with a snapshot.
+    syncs: BTreeMap<ServerId, bool>,
     metrics: Metrics,
     measures: Arc<Measures>,
 }
@@ -36,6 +40,7 @@ impl Meter {
             down_since: Some(now),
             down_before: Duration::ZERO,
             syncing_since: None,
+            syncs: BTreeMap::new(),
             metrics: Metrics::default(),
             measures,
         };
@@ -101,14 +106,31 @@ impl Meter {
     }
 
     pub(super) fn count_syncs(&mut self, status: &PeerStatus, reports: &[Report]) {
+        if status.state != ServerState::Leading {
+            self.syncs.clear();
+        }
         for report in reports {
+            if let Change::Learner { id, .. } = report.change {
+                self.syncs.remove(&id);
+            }
             let Change::Sync { id, how } = report.change else { continue };
             if id != status.id {
-                match how {
-                    How::Snap => self.metrics.snapshots_sent += 1,
-                    How::Diff | How::Trunc => self.metrics.diffs_sent += 1,
-                }
+                self.count_sync(id, how);
             }
+        }
+    }
+
+    /// A leader begins to synchronise a learner.
+    fn count_sync(&mut self, id: ServerId, how: How) {
+        let whole = how == How::Snap;
+        self.syncs.insert(id, whole);
+        let under_way = self.syncs.values().filter(|of| **of == whole).count() as u64;
+        if whole {
+            self.metrics.snapshots_sent += 1;
+            self.measures.saw(Took::InflightSnaps, under_way);
+        } else {
+            self.metrics.diffs_sent += 1;
+            self.measures.saw(Took::InflightDiffs, under_way);
         }
     }
 
@@ -137,7 +159,7 @@ impl Meter {
             outstanding: counters.outstanding.load(Ordering::Relaxed),
             disk_busy: self.measures.disk_busy(),
             disk_fault: self.measures.disk_fault(),
-            disk_outages: self.measures.counted().disk_outages,
+            disk_outages: self.measures.counted(Counted::DiskOutages),
             ending: counters.ending.load(Ordering::Relaxed),
             ..self.metrics.clone()
         }

@@ -274,6 +274,7 @@ impl Clients<Echo> for Answers {
                 (self.serves, self.epoch, self.leads) = (true, Some(epoch), leads);
                 vec![]
             }
+            Event::Replaced => vec![],
             Event::Retired => {
                 self.serves = false;
                 for (client, _) in std::mem::take(&mut self.clients) {
@@ -312,6 +313,7 @@ impl Clients<Echo> for Answers {
             }
             Event::Revalidated(body) => self.come(b'v', &body, out),
             Event::LinkLost(_) => self.come(b'l', b"", out),
+            Event::Shed { .. } => vec![],
             Event::Stopping { within } => {
                 self.stops = Some(at + within);
                 vec![]

@@ -14,6 +14,7 @@ use crate::zoo_cfg::entries::{Entries, MAX};
 use crate::zoo_cfg::findings::{Caution, ConfigError, Place};
 use crate::zoo_cfg::flags::JvmFlags;
 use crate::zoo_cfg::http::HttpSettings;
+use crate::zoo_cfg::log::LogSettings;
 use crate::zoo_cfg::members::{MemberLines, without_mark};
 use crate::zoo_cfg::{Survey, ZooCfg};
 
@@ -122,6 +123,7 @@ impl ZooCfg {
             oracle_path: entries.path("oraclePath")?,
             clients: ClientSettings::read(entries, tick_time)?,
             http: HttpSettings::read(entries)?,
+            log: LogSettings::read(entries)?,
             four_letter_words: entries.words("4lw.commands.whitelist", &WORDS),
             finish_when_settled: entries.boolean("quorate.finishWhenSettled", true)?,
             priority: entries

@@ -6,20 +6,26 @@ use quorate_recipes::{Contender, Event, Events, FencingToken, Notice};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+fn one(contender: &Contender) -> Value {
+    json!({
+        "identity": contender.name(),
+        "token": contender.token.as_u64(),
+        "designated": contender.token.is_designated(),
+        "key": contender.key,
+    })
+}
+
 /// All candidates, the leader first.
 pub(crate) fn row(row: &[Contender]) -> Value {
-    let one = |contender: &Contender| {
-        json!({
-            "identity": contender.name(),
-            "token": contender.token.as_u64(),
-            "designated": contender.token.is_designated(),
-            "key": contender.key,
-        })
-    };
     json!({
         "leader": row.first().map(one),
         "waiting": row.iter().skip(1).map(one).collect::<Vec<_>>(),
     })
+}
+
+/// The leader, if there is one.
+pub(crate) fn leader(leader: Option<&Contender>) -> Value {
+    json!({ "leader": leader.map(one) })
 }
 
 /// One event.

@@ -5,21 +5,21 @@ use std::sync::OnceLock;
 
 use quorate_service::{Beneath, Figures, ZooKeeper};
 use quorate_tokio::Server;
-use quorate_tokio::zoo_cfg::ZooCfg;
 
 use super::text::{configuration, sizes};
+use crate::in_force::InForce;
 use crate::process;
 
 /// Tells what the service does not know: the server that it asks.
 #[derive(Debug)]
 pub(crate) struct Responder {
-    cfg: ZooCfg,
+    cfg: InForce,
     /// Once it has started.
     server: OnceLock<Server<ZooKeeper>>,
 }
 
 impl Responder {
-    pub(crate) fn new(cfg: ZooCfg) -> Self {
+    pub(crate) fn new(cfg: InForce) -> Self {
         Self { cfg, server: OnceLock::new() }
     }
 
@@ -33,11 +33,11 @@ impl Responder {
 impl Beneath for Responder {
     fn configuration(&self) -> String {
         let ports = self.server.get().map(Server::client_addrs).unwrap_or_default();
-        configuration(&self.cfg, ports.first().map(SocketAddr::port))
+        configuration(&self.cfg.get(), ports.first().map(SocketAddr::port))
     }
 
     fn directories(&self) -> String {
-        sizes(&self.cfg)
+        sizes(&self.cfg.get())
     }
 
     fn figures(&self) -> Figures {

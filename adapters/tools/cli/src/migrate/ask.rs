@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
+use quorate_doctor::{ConfigFile, Version, client_ports, faults_of};
 use quorate_tokio::core::address::HostPort;
 use quorate_tokio::core::id::ServerId;
 use serde::Serialize;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 use super::finding::{Finding, Level};
-use super::settings::File;
+use crate::word;
 
 /// What one server has said.
 #[derive(Clone, Debug, Serialize)]
@@ -36,7 +35,7 @@ impl Answer {
 }
 
 /// Asks all whose client ports the files tell, at once.
-pub(super) async fn ask_all(files: &[File], patience: Duration) -> Vec<Answer> {
+pub(super) async fn ask_all(files: &[ConfigFile], patience: Duration) -> Vec<Answer> {
     let asked: Vec<_> = client_ports(files)
         .into_iter()
         .map(|(id, at)| (id, at.clone(), tokio::spawn(ask(at, patience))))
@@ -52,35 +51,9 @@ pub(super) async fn ask_all(files: &[File], patience: Duration) -> Vec<Answer> {
     answers
 }
 
-/// Where each server listens for clients: as its line says, else as its own file does.
-fn client_ports(files: &[File]) -> Vec<(ServerId, HostPort)> {
-    let Some(cfg) = files.iter().find_map(File::cfg) else { return Vec::new() };
-    let of_file = |id| {
-        let own = files.iter().find(|file| file.id == Some(id)).and_then(File::cfg)?;
-        own.client_address.clone()
-    };
-    let members = cfg.membership.members().iter().filter_map(|member| {
-        let mut at = member.client.clone().or_else(|| of_file(member.id))?;
-        if at.is_wildcard() {
-            at.host.clone_from(&member.addresses.first()?.quorum.host);
-        }
-        Some((member.id, at))
-    });
-    members.collect()
-}
-
 async fn ask(at: HostPort, patience: Duration) -> Result<String, String> {
-    let answer = async {
-        let mut socket = TcpStream::connect((at.host.as_str(), at.port)).await?;
-        socket.write_all(b"srvr").await?;
-        let mut text = Vec::new();
-        socket.take(ANSWER_MAX).read_to_end(&mut text).await?;
-        Ok(String::from_utf8_lossy(&text).into_owned())
-    };
-    match tokio::time::timeout(patience, answer).await {
-        Ok(answer) => answer.map_err(|error: std::io::Error| error.to_string()),
-        Err(_) => Err(format!("no answer within {} ms", patience.as_millis())),
-    }
+    let answer = word::ask(&at, "srvr", patience).await.map_err(|error| error.to_string())?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
 fn read(id: ServerId, at: &HostPort, text: Result<String, String>) -> Answer {
@@ -123,13 +96,19 @@ pub(super) fn findings(answers: &[Answer]) -> Vec<Finding> {
             let remedy = "start it, or put srvr into its 4lw.commands.whitelist: replace a server only while all serve";
             find(Level::Endangers, what, remedy);
         }
-        let version = answer.version.as_deref().and_then(number);
-        for (faulty, what, remedy) in JAVA_FAULTS {
-            let is_java = !answer.version.as_deref().unwrap_or_default().contains("quorate");
-            if let Some(version) = version.filter(|version| is_java && faulty(*version)) {
-                let (major, minor, patch) = version;
-                find(Level::Endangers, format!("ZooKeeper {major}.{minor}.{patch} {what}"), remedy);
-            }
+        let is_java = !answer.version.as_deref().unwrap_or_default().contains("quorate");
+        let version = answer.version.as_deref().and_then(Version::read).filter(|_| is_java);
+        let Some(version) = version else { continue };
+        for fault in faults_of(version).filter(|fault| fault.endangers_replacement) {
+            let (what, issues) = (fault.what, fault.issues.join(", "));
+            find(Level::Endangers, format!("ZooKeeper {version} {what} ({issues})"), UPGRADE);
+        }
+        if version < OLDEST_TRIED {
+            find(
+                Level::Endangers,
+                format!("ZooKeeper {version} was not tried beside ours"),
+                UPGRADE,
+            );
         }
     }
     if !answers.is_empty() && answers.iter().filter(|answer| answer.leads()).count() != 1 {
@@ -140,42 +119,10 @@ pub(super) fn findings(answers: &[Answer]) -> Vec<Finding> {
     found
 }
 
-type Version = (u32, u32, u32);
-
-/// The version at the front of a text.
-fn number(text: &str) -> Option<Version> {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let mut parts = text[..end].split('.').map(str::parse);
-    match (parts.next()?, parts.next()?, parts.next()?) {
-        (Ok(major), Ok(minor), Ok(patch)) => Some((major, minor, patch)),
-        _ => None,
-    }
-}
-
-/// A fault of Java servers: of which versions, what it is, what to do.
-type JavaFault = (fn(Version) -> bool, &'static str, &'static str);
-
-/// Those that matter while a server is replaced.
-const JAVA_FAULTS: [JavaFault; 3] = [
-    (
-        |version| version < (3, 8, 5) || ((3, 9, 0)..(3, 9, 2)).contains(&version),
-        "acknowledges a new leader before its own disk holds what it acknowledges (ZOOKEEPER-4646, ZOOKEEPER-4785)",
-        "upgrade it to 3.8.5, 3.9.4 or newer first; no other server can make up for it",
-    ),
-    (
-        |version| version == (3, 9, 3),
-        "passes a history with a hole on (ZOOKEEPER-4925)",
-        "upgrade it to 3.9.4 or newer first",
-    ),
-    (
-        |version| version < (3, 5, 0),
-        "was not tried beside ours",
-        "upgrade it to 3.8.5, 3.9.4 or newer first",
-    ),
-];
-
-/// An answer is no longer.
-const ANSWER_MAX: u64 = 64 << 10;
+const UPGRADE: &str =
+    "upgrade it to 3.8.5, 3.9.4 or newer first; no other server can make up for it";
+/// Before it, none was tried beside ours.
+const OLDEST_TRIED: Version = Version(3, 5, 0);
 
 #[cfg(test)]
 mod tests {
@@ -199,7 +146,8 @@ mod tests {
         assert!(found[0].finding.starts_with("ZooKeeper 3.8.0 acknowledges"));
         let new = answer("Zookeeper version: 3.9.4-abc, built on x\nMode: leader\n");
         assert_eq!(findings(&[new]), []);
-        let ours = answer("Zookeeper version: 3.8.0-quorate-0.2.0, built on x\nMode: leader\n");
+        let ours =
+            answer("Zookeeper version: 3.8.0-quorate-0.2.0--release, built on x\nMode: leader\n");
         assert_eq!(findings(&[ours]), []);
     }
 

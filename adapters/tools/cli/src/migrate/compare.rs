@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use quorate_doctor::ConfigFile;
 use quorate_tokio::core::id::ServerId;
 use quorate_tokio::zoo_cfg::ZooCfg;
 
 use super::finding::{Finding, Level};
-use super::settings::File;
 
 /// What is found between files.
-pub(super) fn findings(files: &[File]) -> Vec<Finding> {
+pub(super) fn findings(files: &[ConfigFile]) -> Vec<Finding> {
     let mut found = twice(files);
     found.extend(members(files));
     let read: Vec<_> = files.iter().filter_map(|file| Some((file, file.cfg()?))).collect();
@@ -34,8 +34,8 @@ pub(super) fn findings(files: &[File]) -> Vec<Finding> {
 }
 
 /// Two files of one server.
-fn twice(files: &[File]) -> Vec<Finding> {
-    let mut seen = BTreeMap::<ServerId, &File>::new();
+fn twice(files: &[ConfigFile]) -> Vec<Finding> {
+    let mut seen = BTreeMap::<ServerId, &ConfigFile>::new();
     let mut found = Vec::new();
     for file in files {
         let Some(id) = file.id else { continue };
@@ -52,7 +52,7 @@ fn twice(files: &[File]) -> Vec<Finding> {
 }
 
 /// Other memberships.
-fn members(files: &[File]) -> Vec<Finding> {
+fn members(files: &[ConfigFile]) -> Vec<Finding> {
     let mut read = files.iter().filter_map(|file| Some((file, file.cfg()?)));
     let Some((first_file, first)) = read.next() else { return Vec::new() };
     let differs = |cfg: &ZooCfg| {
@@ -71,8 +71,8 @@ fn members(files: &[File]) -> Vec<Finding> {
 }
 
 /// Members whose files were not given.
-fn missing(files: &[File]) -> Option<Finding> {
-    let cfg = files.iter().find_map(File::cfg)?;
+fn missing(files: &[ConfigFile]) -> Option<Finding> {
+    let cfg = files.iter().find_map(ConfigFile::cfg)?;
     let given: BTreeSet<_> = files.iter().filter_map(|file| file.id).collect();
     let missing = cfg.membership.members().iter().filter(|member| !given.contains(&member.id));
     let missing: Vec<_> = missing.map(|member| member.id.to_string()).collect();

@@ -1,14 +1,14 @@
 //! The data directory of a server, if it is on this machine: whether ours can start from it.
 
+use quorate_doctor::ConfigFile;
 use quorate_storage::Disk;
 use quorate_storage::check::{Report, Severity, check_on};
 use quorate_storage::snapshot::Compression;
 
 use super::finding::{Finding, Level};
-use super::settings::File;
 
 /// What is found in the directories of a file.
-pub(super) fn findings(file: &File) -> Vec<Finding> {
+pub(super) fn findings(file: &ConfigFile) -> Vec<Finding> {
     let Some(cfg) = file.cfg() else { return Vec::new() };
     let dir = &cfg.data_dir;
     // That of another server, perhaps, or of none.

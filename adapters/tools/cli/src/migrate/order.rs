@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use quorate_doctor::ConfigFile;
 use quorate_tokio::core::membership::Role;
 use serde::Serialize;
 
 use super::ask::Answer;
-use super::settings::File;
 
 /// One server's turn.
 #[derive(Debug, Serialize)]
@@ -26,8 +26,8 @@ pub(super) struct Replacement {
 }
 
 /// The order. Without answers the server with the largest id is last: of equally new ones it leads.
-pub(super) fn order(files: &[File], answers: &[Answer]) -> Vec<Replacement> {
-    let Some(cfg) = files.iter().find_map(File::cfg) else { return Vec::new() };
+pub(super) fn order(files: &[ConfigFile], answers: &[Answer]) -> Vec<Replacement> {
+    let Some(cfg) = files.iter().find_map(ConfigFile::cfg) else { return Vec::new() };
     let mut all: Vec<_> = cfg
         .membership
         .members()
@@ -47,7 +47,7 @@ pub(super) fn order(files: &[File], answers: &[Answer]) -> Vec<Replacement> {
                     .first()
                     .map_or_else(String::new, |at| at.quorum.host.clone()),
                 file: file.map(|file| file.path.clone()),
-                data_dir: file.and_then(File::cfg).map(|cfg| cfg.data_dir.clone()),
+                data_dir: file.and_then(ConfigFile::cfg).map(|cfg| cfg.data_dir.clone()),
             }
         })
         .collect();

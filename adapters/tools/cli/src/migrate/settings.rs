@@ -1,86 +1,14 @@
 //! What one file says of a replacement: the reader's refusals and warnings, and what has to be the same everywhere.
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
-
+use quorate_doctor::ConfigFile;
 use quorate_tokio::core::config::Election;
-use quorate_tokio::core::id::ServerId;
-use quorate_tokio::zoo_cfg::{Caution, ConfigError, JvmFlags, Setting, Survey, Warning, ZooCfg};
+use quorate_tokio::zoo_cfg::{Caution, Warning, ZooCfg};
 
 use super::finding::{Finding, Level};
 use super::remedies::{of_danger, of_refusal};
 
-/// A zoo.cfg, as it was read.
-#[derive(Debug)]
-pub(super) struct File {
-    pub(super) path: PathBuf,
-    /// Whose it is, if that is known.
-    pub(super) id: Option<ServerId>,
-    /// The `myid` of its data directory is here, and says so, too.
-    pub(super) is_at_home: bool,
-    pub(super) survey: Survey,
-}
-
-impl File {
-    /// Reads a file. `id`: whose it is said to be.
-    pub(super) fn read(
-        path: &Path,
-        id: Option<ServerId>,
-        flags: &JvmFlags,
-    ) -> Result<Self, ConfigError> {
-        let text = fs::read_to_string(path)
-            .map_err(|source| ConfigError::Read { file: path.to_owned(), source })?;
-        let as_it_is = Survey::of(path, &text, flags, |path| fs::read_to_string(path))?;
-        let found = as_it_is.rest.as_ref().ok().map(|cfg| cfg.my_id);
-        let is_unknown = matches!(as_it_is.rest, Err(ConfigError::MyIdUnreadable { .. }));
-        if id.is_none() && !is_unknown || id.is_some() && found == id {
-            let (path, is_at_home) = (path.to_owned(), found.is_some());
-            return Ok(Self { path, id: found, is_at_home, survey: as_it_is });
-        }
-        let survey = match id {
-            Some(id) => Survey::of(path, &text, flags, |file| said(file, id))?,
-            None => of_any(path, &text, flags)?,
-        };
-        Ok(Self { path: path.to_owned(), id, is_at_home: false, survey })
-    }
-
-    /// What it says, if it is not refused for something that no table knows.
-    pub(super) fn cfg(&self) -> Option<&ZooCfg> {
-        self.survey.rest.as_ref().ok()
-    }
-
-    /// A setting as it is written.
-    pub(super) fn setting(&self, name: &str) -> Option<&Setting> {
-        self.survey.settings.get(name)
-    }
-}
-
-/// Other files as they are, `myid` as it is said to be.
-fn said(file: &Path, id: ServerId) -> io::Result<String> {
-    if file.ends_with("myid") { Ok(id.to_string()) } else { fs::read_to_string(file) }
-}
-
-/// As that of a member with which it can be read: which one is not known.
-fn of_any(path: &Path, text: &str, flags: &JvmFlags) -> Result<Survey, ConfigError> {
-    let mut first = None;
-    for id in ServerId::CONFIGURABLE {
-        let survey = Survey::of(path, text, flags, |file| said(file, ServerId(id)))?;
-        match survey.rest {
-            Ok(_) => return Ok(survey),
-            Err(ConfigError::MyIdNotListed { .. }) if first.is_none() => first = Some(survey),
-            Err(ConfigError::MyIdNotListed { .. }) => {}
-            Err(_) => first = Some(survey),
-        }
-    }
-    match first {
-        Some(survey) => Ok(survey),
-        None => Survey::of(path, text, flags, |file| fs::read_to_string(file)),
-    }
-}
-
 /// What is found in a file.
-pub(super) fn findings(file: &File) -> Vec<Finding> {
+pub(super) fn findings(file: &ConfigFile) -> Vec<Finding> {
     let mut found = Vec::new();
     for (setting, what) in &file.survey.not_supported {
         let what = format!("{} is not there", what.trim_end_matches(','));
@@ -108,7 +36,7 @@ pub(super) fn findings(file: &File) -> Vec<Finding> {
 
 /// A warning of the reader, if it matters before a replacement. Notices that a setting has no effect do not, unless the
 /// table has them.
-fn of_warning(file: &File, warning: &Warning) -> Option<Finding> {
+fn of_warning(file: &ConfigFile, warning: &Warning) -> Option<Finding> {
     let (level, remedy) = match &warning.caution {
         // Told by the table, or worth nothing.
         Caution::NotUsed { .. } | Caution::KeepAliveStays | Caution::OneParticipant => return None,
@@ -137,7 +65,7 @@ fn of_warning(file: &File, warning: &Warning) -> Option<Finding> {
 }
 
 /// Values that work, and that have to be looked at.
-fn of_values(file: &File, cfg: &ZooCfg) -> Vec<Finding> {
+fn of_values(file: &ConfigFile, cfg: &ZooCfg) -> Vec<Finding> {
     let mut found = Vec::new();
     for (name, setting) in &file.survey.settings {
         let is_off = ["", "false", "no", "-1", "CHECKED"].contains(&setting.value.as_str());

@@ -25,10 +25,10 @@ use tokio::time::timeout_at;
 
 /// The answer of a server.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) notification: Notification,
-    pub(super) remote: IpAddr,
-    pub(super) took: Duration,
+pub(crate) struct Answer {
+    pub(crate) notification: Notification,
+    pub(crate) remote: IpAddr,
+    pub(crate) took: Duration,
 }
 
 /// The election that a server takes part in, and so the codec of its election port.
@@ -40,7 +40,7 @@ enum Protocol {
 
 /// Why a server has not answered.
 #[derive(Debug, Error)]
-pub(super) enum AskError {
+pub(crate) enum AskError {
     #[error("cannot resolve {host}: {source}")]
     Resolve { host: String, source: io::Error },
     #[error("{0} has no address")]
@@ -67,7 +67,7 @@ pub(super) enum AskError {
 
 /// Asks one server as a member of a fast leader election, as ZooKeeper's servers understand it; if it hangs up on that,
 /// as a member of an election by generation.
-pub(super) async fn ask(
+pub(crate) async fn ask(
     at: HostPort,
     id: ServerId,
     patience: Duration,

@@ -15,34 +15,34 @@ use crate::event::{State, known, millis};
 
 /// What is known of a server.
 #[derive(Debug, Serialize)]
-pub(super) struct View {
-    pub(super) address: String,
+pub(crate) struct View {
+    pub(crate) address: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) error: Option<String>,
+    pub(crate) error: Option<String>,
     #[serde(flatten)]
-    pub(super) answer: Option<Belief>,
+    pub(crate) answer: Option<Belief>,
 }
 
 /// A server's view of the election.
 #[derive(Debug, Serialize)]
-pub(super) struct Belief {
+pub(crate) struct Belief {
     /// Its id: the member of its configuration that listens at the address that was asked.
-    pub(super) id: Option<i64>,
-    pub(super) state: State,
-    pub(super) leader: Option<i64>,
-    pub(super) round: Option<i64>,
-    pub(super) peer_epoch: Option<i64>,
-    pub(super) zxid: Option<String>,
+    pub(crate) id: Option<i64>,
+    pub(crate) state: State,
+    pub(crate) leader: Option<i64>,
+    pub(crate) round: Option<i64>,
+    pub(crate) peer_epoch: Option<i64>,
+    pub(crate) zxid: Option<String>,
     /// The version of its message.
-    pub(super) version: i32,
+    pub(crate) version: i32,
     /// The version of its configuration, in hexadecimal digits as configuration files have it.
-    pub(super) config_version: Option<String>,
-    pub(super) voters: Option<usize>,
-    pub(super) observers: Option<usize>,
+    pub(crate) config_version: Option<String>,
+    pub(crate) voters: Option<usize>,
+    pub(crate) observers: Option<usize>,
     /// Whether it has a vote in its own configuration.
-    pub(super) voter: Option<bool>,
-    pub(super) config: String,
-    pub(super) took_ms: f64,
+    pub(crate) voter: Option<bool>,
+    pub(crate) config: String,
+    pub(crate) took_ms: f64,
 }
 /// A disagreement.
 #[derive(Debug, PartialEq, Eq, Serialize)]

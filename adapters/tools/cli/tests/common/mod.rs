@@ -76,8 +76,14 @@ impl Process {
 
     /// SIGTERM.
     pub fn tell_to_end(&self) {
+        self.signal("TERM");
+    }
+
+    /// A signal, by its name.
+    pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        let told = Command::new("kill").args([&format!("-{name}"), &pid]).status();
+        assert!(told.unwrap().success());
     }
 
     /// SIGTERM, and the exit code.
@@ -258,4 +264,21 @@ impl Ensemble {
 
 pub fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
+}
+
+/// A client with a session that may be silent for so long; none if it is closed before.
+pub fn client_of(ensemble: &Ensemble, id: usize, timeout_ms: i32) -> Option<TcpStream> {
+    let mut client = TcpStream::connect(("127.0.0.1", ensemble.client[id - 1])).unwrap();
+    let mut connect = vec![0; 49];
+    connect[3] = 45;
+    connect[16..20].copy_from_slice(&timeout_ms.to_be_bytes());
+    client.write_all(&connect).ok()?;
+    client.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    client.read_exact(&mut [0; 41]).ok()?;
+    Some(client)
+}
+
+/// Whether the server has closed the connection.
+pub fn is_closed(client: &mut TcpStream) -> bool {
+    matches!(client.read(&mut [0; 1]), Ok(0) | Err(_))
 }

@@ -1,9 +1,8 @@
 //! The plan of `quorate-etcd`.
 
-use quorate_floors::Place::{self, Floor, Outside};
+use quorate_floors::Place::{self, Floor};
 
 pub(crate) const PLAN: &[(&str, Place)] = &[
-    ("peers", Outside),
     ("store", Floor(4)),
     ("lease_calls", Floor(3)),
     ("offer_calls", Floor(3)),

@@ -7,12 +7,14 @@
 pub(crate) mod application;
 pub(crate) mod cli;
 pub(crate) mod core;
+pub(crate) mod doctor;
 pub(crate) mod driver;
 pub(crate) mod etcd;
 pub(crate) mod http;
 pub(crate) mod leadership;
 pub(crate) mod metrics;
 pub(crate) mod recipes;
+pub(crate) mod rescue;
 pub(crate) mod service;
 pub(crate) mod sim;
 pub(crate) mod storage;

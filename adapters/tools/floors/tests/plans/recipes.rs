@@ -5,6 +5,7 @@ use quorate_floors::Place::{self, Floor, Outside};
 pub(crate) const PLAN: &[(&str, Place)] = &[
     ("testing", Outside),
     ("candidate", Floor(7)),
+    ("members", Floor(6)),
     ("run", Floor(6)),
     ("machine", Floor(5)),
     ("outage", Floor(5)),

@@ -7,6 +7,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("application", Floor(5)),
     ("step", Floor(5)),
     // What clients ask for and are told.
+    ("adjusting", Floor(4)),
     ("applied", Floor(4)),
     ("between", Floor(4)),
     ("halting", Floor(4)),

@@ -12,6 +12,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("log::open", Page),
     ("log::remains", Page),
     ("log::error", Floor(1)),
+    ("replay", Floor(6)),
     ("segments", Floor(6)),
     ("segments::append", Page),
     ("segments::cut", Page),

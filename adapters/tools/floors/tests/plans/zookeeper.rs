@@ -3,11 +3,12 @@
 use quorate_floors::Place::{self, Floor};
 
 pub(crate) const PLAN: &[(&str, Place)] = &[
-    ("store", Floor(4)),
-    ("lease_calls", Floor(3)),
-    ("offer_calls", Floor(3)),
-    ("nodes", Floor(2)),
-    ("config", Floor(1)),
+    ("store", Floor(6)),
+    ("lease_calls", Floor(5)),
+    ("offer_calls", Floor(5)),
+    ("nodes", Floor(4)),
+    ("config", Floor(3)),
+    ("session", Floor(2)),
     ("error", Floor(1)),
     ("heartbeats", Floor(1)),
 ];

@@ -100,6 +100,7 @@ impl Checker {
             | Event::Streamed { .. }
             | Event::Restored { .. }
             | Event::SnapshotTaken(_)
+            | Event::TakeSnapshot
             | Event::Applied(_)
             | Event::Replayed { .. }
             | Event::Propose(_)

@@ -72,6 +72,7 @@ impl fmt::Display for Happened<'_> {
             }
             Event::Oracle(yes) => write!(f, "oracle {yes}"),
             Event::StepDown => f.write_str("step down"),
+            Event::TakeSnapshot => f.write_str("take a snapshot"),
             Event::TransferLeadership(None) => f.write_str("hand over"),
             Event::TransferLeadership(Some(to)) => write!(f, "hand over to {to}"),
             Event::Released(release) => write!(f, "released ({})", release.0),

@@ -299,6 +299,7 @@ impl World {
                     let detail = format!("cannot restore {label}");
                     return broken(Rule::Snapshot, id, detail);
                 }
+                front.tell(shown, Told::Replaced);
                 crowd.judge.same(id, front.tree())?;
             }
             Order::Prepare(epoch, zxid, origin, request) => {
@@ -340,7 +341,12 @@ impl World {
                 let session = client.and_then(|client| crowd.session_of(client));
                 front.counts_asked(shown, &event);
                 let answer = front.leader_hears(shown, &event, session);
+                // ZooKeeper's servers close every client.
+                let parts = front.is_java && matches!(event, Told::Retired);
                 front.tell(shown, event);
+                if parts {
+                    front.tell(shown, Told::Replaced);
+                }
                 front.leader_says(answer);
             }
         }

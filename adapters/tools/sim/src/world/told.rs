@@ -69,12 +69,22 @@ impl World {
     pub(super) fn note_told(&mut self, id: ServerId, shown: Instant, told: &Told) {
         let now = self.agenda.now();
         let Some(crowd) = &mut self.crowd else { return };
+        let front = self.servers.get(&id).and_then(|server| server.front.as_ref());
+        let serves = front.is_some_and(|front| front.serves);
+        if let Told::Serving { .. } = told {
+            // Those that have stayed; what they have said meanwhile is read now.
+            for client in front.into_iter().flat_map(|front| front.open.keys()) {
+                if let Some(session) = crowd.open_session_of(*client) {
+                    crowd.judge.sessions.on_heard(id, session, now);
+                }
+            }
+        }
         let sessions = &mut crowd.judge.sessions;
         #[allow(clippy::wildcard_enum_match_arm, reason = "the others tell nothing of sessions")]
         match told {
             Told::Serving { leads: true, .. } => sessions.on_leads(id, now),
             Told::Retired => sessions.on_retired(id),
-            Told::Received { client, frames } if frames.iter().any(is_heard) => {
+            Told::Received { client, frames } if serves && frames.iter().any(is_heard) => {
                 if let Some(session) = crowd.open_session_of(*client) {
                     crowd.judge.sessions.on_heard(id, session, now);
                 }

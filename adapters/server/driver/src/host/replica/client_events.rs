@@ -47,7 +47,10 @@ impl<A: Application> Replica<A> {
     /// What the service wants done: by the core, or at the connections of its clients.
     pub(super) fn route(&mut self, output: clients::Output, then: &mut ReplicaOutput) {
         then.events.push(match output {
-            clients::Output::Submit { epoch, request } => Event::Submit { epoch, request },
+            clients::Output::Submit { epoch, request } => {
+                self.stages.submit(epoch, request.id);
+                Event::Submit { epoch, request }
+            }
             clients::Output::Sync(sync) => Event::Read(self.reads.push(Reader::Service(sync))),
             clients::Output::Touch(sessions) => Event::Touch(sessions),
             clients::Output::Revalidate(body) => Event::Revalidate(body),

@@ -9,7 +9,10 @@ use quorate_core::id::LinkId;
 use quorate_core::input::Unreadable;
 use quorate_core::zxid::Zxid;
 
+use crate::disk::SnapshotFault;
 use crate::disk::{self as stream, DiskHandle, Intake, Pieces, Reception, Wanted};
+use crate::host::callers::SnapshotAnswer;
+use crate::host::proposal::TakeSnapshotError;
 use crate::host::replica::Replica;
 use crate::host::worker::{Order, WorkerReport};
 
@@ -21,7 +24,68 @@ pub(super) struct Receiving<A: Application> {
     state: Arc<Mutex<Option<A::Staged>>>,
 }
 
+/// The newest snapshot on disk, and who waits for another one.
+#[derive(Debug)]
+pub(super) struct Snapshots {
+    newest: Zxid,
+    /// Each for one of at least this label. As many as operators ask at a time.
+    waiting: Vec<(Zxid, SnapshotAnswer)>,
+}
+
+impl Snapshots {
+    pub(super) const fn new(newest: Zxid) -> Self {
+        Self { newest, waiting: Vec::new() }
+    }
+
+    /// One was taken, or could not be.
+    pub(super) fn taken(&mut self, label: Zxid, error: Option<&SnapshotFault>) {
+        if error.is_none() {
+            self.newest = self.newest.max(label);
+        }
+        let outcome = match error {
+            None => Ok(label),
+            Some(error) => Err(TakeSnapshotError::Failed(error.to_string().into())),
+        };
+        self.tell(|least| least <= label, &outcome);
+    }
+
+    /// Another history has taken the place of ours: what was asked for never comes.
+    fn replaced(&mut self, label: Zxid) {
+        self.newest = label;
+        self.tell(|_| true, &Err(TakeSnapshotError::Replaced));
+    }
+
+    /// The disk has failed.
+    pub(super) fn refuse_all(&mut self) {
+        self.tell(|_| true, &Err(TakeSnapshotError::disk_failed()));
+    }
+
+    fn tell(&mut self, of: impl Fn(Zxid) -> bool, outcome: &Result<Zxid, TakeSnapshotError>) {
+        let waiting = std::mem::take(&mut self.waiting);
+        let (told, waiting) = waiting.into_iter().partition(|(least, _)| of(*least));
+        self.waiting = waiting;
+        let told: Vec<(_, SnapshotAnswer)> = told;
+        for (_, answer) in told {
+            // The operator may have stopped waiting.
+            drop(answer.send(outcome.clone()));
+        }
+    }
+}
+
 impl<A: Application> Replica<A> {
+    /// An operator wants a snapshot of what is to be applied by now. Returns whether it is to be asked for: not if the
+    /// newest on disk has all of it.
+    pub(crate) fn await_snapshot(&mut self, answer: SnapshotAnswer) -> bool {
+        let Snapshots { newest, waiting } = &mut self.snapshots;
+        if *newest >= self.planned {
+            drop(answer.send(Ok(*newest)));
+            return false;
+        }
+        waiting.retain(|(_, answer)| !answer.is_canceled());
+        waiting.push((self.planned, answer));
+        true
+    }
+
     /// What was received is the history now, and its state the next one.
     pub(crate) fn install(&mut self, label: Zxid) {
         let Some(Receiving { label: received, state, .. }) = self.reception.take() else {
@@ -30,6 +94,7 @@ impl<A: Application> Replica<A> {
         };
         debug_assert_eq!(label, received, "what was received last is installed");
         self.base = label;
+        self.snapshots.replaced(label);
         self.staged = state.lock().ok().and_then(|mut state| state.take().map(|s| (label, s)));
     }
 
@@ -111,6 +176,7 @@ impl<A: Application> Replica<A> {
         self.least = self.least.max(self.planned);
         (self.planned, self.applied, self.told) = (Zxid::ZERO, Zxid::ZERO, Zxid::ZERO);
         self.base = staged.as_ref().map_or(Zxid::ZERO, |(label, _)| *label);
+        self.snapshots = Snapshots::new(self.base);
         self.staged = staged;
         self.orders.push_back(Order::Abandon);
         if let Some(worker) = &mut self.worker {

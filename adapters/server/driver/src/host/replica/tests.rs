@@ -422,7 +422,7 @@ fn a_state_on_disk_is_the_applications_when_the_core_says_so() {
     assert_eq!(stage.told(), [""; 0]);
     stage.replica.adopt(Zxid(5));
     assert_eq!(stage.deliver([6, 7]), [Event::Applied(Zxid(7))]);
-    assert_eq!(stage.told(), ["adopt 5", "apply 6", "apply 7"]);
+    assert_eq!(stage.told(), ["adopt 5", "Replaced", "apply 6", "apply 7"]);
     assert_eq!(stage.read_local(), Ok(()));
 }
 
@@ -439,7 +439,7 @@ fn a_snapshot_that_is_installed_waits_apart() {
     assert!(stage.replica.send_staged(Zxid(15), Bytes::new()).is_ok());
     stage.replica.adopt(Zxid(15));
     stage.deliver([16, 17]);
-    assert_eq!(stage.told(), ["adopt 15", "apply 16", "apply 17"]);
+    assert_eq!(stage.told(), ["adopt 15", "Replaced", "apply 16", "apply 17"]);
     stage.sync();
     assert_eq!(stage.disk.handle().newest_snapshot().unwrap().unwrap().label, Zxid(15));
 }
@@ -489,7 +489,7 @@ fn what_was_received_and_not_installed_is_forgotten_when_the_core_says_so() {
     stage.write(install(15));
     stage.replica.adopt(Zxid(15));
     drop(stage.run());
-    assert_eq!(stage.told(), ["adopt 15"]);
+    assert_eq!(stage.told(), ["adopt 15", "Replaced"]);
     stage.sync();
 }
 

@@ -220,12 +220,13 @@ fn long_data(script: &mut Script) {
 
 /// A leader of ZooKeeper 3.8 notes no list of permissions in its record of a change: until it has applied the change
 /// itself, which may be after a follower has, it checks what comes next against the list before.
-fn the_leader_has(leader: &mut Client, script: &mut Script, path: &str) {
-    let here = script.client.ask(&exists(path));
-    until("the leader has it", || (leader.ask(&exists(path)) == here).then_some(()));
+fn the_leader_has([here, leader]: &mut [Client; 2], path: &str) {
+    let wanted = here.ask(&exists(path));
+    until("the leader has it", || (leader.ask(&exists(path)) == wanted).then_some(()));
 }
 
-fn permissions(script: &mut Script, stranger: &mut Client, leader: &mut Client) {
+/// `readers`: at the same server and at the leader, who may do everything.
+fn permissions(script: &mut Script, stranger: &mut Client, readers: &mut [Client; 2]) {
     let path = script.at("/guarded");
     script.ask("guarded", &plain(&path));
     script.ask("auth list of nobody", &set_acl(path.clone(), "auth", ""));
@@ -244,12 +245,12 @@ fn permissions(script: &mut Script, stranger: &mut Client, leader: &mut Client) 
         script.ask(&format!("{scheme} {id}"), &plain(&fresh));
         script.ask("its list", &set_acl(fresh.clone(), scheme, id));
         script.ask("as it is", &Request::GetAcl { path: fresh.clone() });
-        the_leader_has(leader, script, &fresh);
+        the_leader_has(readers, &fresh);
         script.ask("its use", &set(&fresh, "more"));
     }
     script.ask("auth list", &set_acl(path.clone(), "auth", ""));
     script.ask("as it is", &Request::GetAcl { path: path.clone() });
-    the_leader_has(leader, script, &path);
+    the_leader_has(readers, &path);
     script.ask("own use", &set(&path, "mine"));
     for (who, proof) in
         [("nobody", None), ("wrong", Some("bob:wrong")), ("super", Some("super:test"))]
@@ -392,8 +393,11 @@ fn every_operation_through_every_server(seats: &[(Kind, &str)]) {
         reads(&mut script);
         writes(&mut script);
         long_data(&mut script);
-        let mut reader = Client::open(servers.port(servers.leader()), 10_000);
-        permissions(&mut script, &mut stranger, &mut reader);
+        let mut readers = [id, servers.leader()].map(|at| Client::open(servers.port(at), 10_000));
+        for reader in &mut readers {
+            reader.ask(&auth("super:test")).unwrap();
+        }
+        permissions(&mut script, &mut stranger, &mut readers);
         watches(&mut script, &mut other);
         what_goes_by_itself(&mut script);
         reconfigure(&mut script, &servers.member(3));

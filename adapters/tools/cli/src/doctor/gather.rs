@@ -1,0 +1,169 @@
+//! Everything that is looked at, at once, and each look until its time is up.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use quorate_doctor::{Bench, ConfigFile, DataDir, Facts, Looks, Machine};
+use quorate_tokio::core::id::ServerId;
+use quorate_tokio::zoo_cfg::ConfigError;
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::dirs::{self, Place};
+use super::{host, logs, names, ports};
+
+/// Configurations, and those that cannot be read.
+#[derive(Default)]
+pub(super) struct Files {
+    pub(super) read: Vec<ConfigFile>,
+    pub(super) broken: Vec<(PathBuf, ConfigError)>,
+}
+
+/// What is to be looked at.
+pub(super) struct Question {
+    pub(super) files: Files,
+    pub(super) logs: Vec<(Option<ServerId>, PathBuf)>,
+    pub(super) dirs: Vec<PathBuf>,
+    pub(super) bench: bool,
+    pub(super) budget: Duration,
+}
+
+/// What was seen, and where one looked.
+pub(super) struct Gathered {
+    pub(super) facts: Facts,
+    pub(super) looks: Looks,
+}
+
+/// Looks everywhere.
+pub(super) async fn gather(question: Question) -> Gathered {
+    let Question { files, logs, dirs, bench, budget } = question;
+    let begun = Instant::now();
+    let end = begun + budget * 9 / 10;
+    let mut looks = Looks::default();
+    let Files { read: files, broken } = files;
+    for file in &files {
+        looks.done("zoo.cfg", file.id, file.path.display().to_string());
+    }
+    for (path, _) in &broken {
+        looks.done("zoo.cfg", None, path.display().to_string());
+    }
+    let places = dirs::places(&files, dirs, &mut looks);
+    let reading: Vec<_> = places.into_iter().map(|place| Reading::of(place, bench)).collect();
+    let log_files = logs.clone();
+    let logs_read = spawn_blocking(move || logs::read(&log_files));
+    let config_paths: Vec<_> = files.iter().map(|file| (file.path.clone(), file.id)).collect();
+    let machine = spawn_blocking(move || host::machine(&config_paths));
+
+    let mut facts = Facts { files, broken, ..Facts::default() };
+    let patience = budget / 4;
+    let named = tokio::spawn(names::resolve(names::hosts(&facts), patience));
+    facts.members = ports::look(ports::targets(&facts), patience).await;
+    facts.hosts = named.await.unwrap_or_default();
+    if facts.should_look_again() {
+        let first = begun.elapsed();
+        sleep_until(begun + budget / 2).await;
+        facts.seconds_between = (begun.elapsed().saturating_sub(first)).as_secs_f64();
+        let again = ports::targets(&facts);
+        facts.before = std::mem::take(&mut facts.members);
+        facts.members = ports::look(again, patience).await;
+    }
+    ports::tell(&facts, &mut looks);
+
+    for reading in reading {
+        facts.dirs.push(reading.end(end, &mut looks).await);
+    }
+    match timeout_at(end, logs_read).await {
+        Ok(Ok(read)) => read.told(&mut facts, &mut looks),
+        Ok(Err(_)) | Err(_) => {
+            for (id, path) in logs {
+                looks.failed("log", id, path.display().to_string(), NO_TIME.to_owned());
+            }
+        }
+    }
+    if !facts.files.is_empty() {
+        facts.machine = machine_of(machine, end, &mut looks).await;
+    }
+    Gathered { facts, looks }
+}
+
+impl logs::Read {
+    fn told(self, facts: &mut Facts, looks: &mut Looks) {
+        for (path, log) in self.logs {
+            match log {
+                Ok(log) => {
+                    looks.done("log", log.id, path.display().to_string());
+                    facts.logs.push(log);
+                }
+                Err((id, because)) => looks.failed("log", id, path.display().to_string(), because),
+            }
+        }
+        (facts.clocks, facts.elected) = (self.clocks, self.elected);
+    }
+}
+
+async fn machine_of(machine: JoinHandle<Machine>, end: Instant, looks: &mut Looks) -> Machine {
+    if let Ok(Ok(machine)) = timeout_at(end, machine).await {
+        looks.done("this host", None, "/proc".to_owned());
+        return machine;
+    }
+    looks.failed("this host", None, "/proc".to_owned(), NO_TIME.to_owned());
+    Machine::default()
+}
+
+/// A directory that is being read.
+struct Reading {
+    place: Place,
+    dir: DataDir,
+    history: JoinHandle<Result<dirs::History, String>>,
+    bench: Option<JoinHandle<Result<Bench, String>>>,
+}
+
+impl Reading {
+    /// What it lies on is seen at once; what is in it may take long.
+    fn of(place: Place, bench: bool) -> Self {
+        let dir = dirs::surface(&place);
+        let (read, measured) = (place.clone(), place.clone());
+        Self {
+            history: spawn_blocking(move || dirs::history(&read)),
+            bench: bench.then(|| spawn_blocking(move || dirs::bench(&measured))),
+            place,
+            dir,
+        }
+    }
+
+    async fn end(self, end: Instant, looks: &mut Looks) -> DataDir {
+        let Self { place, mut dir, history, bench } = self;
+        let shown = place.dir.display().to_string();
+        match timeout_at(end, history).await {
+            Ok(Ok(Ok(history))) => {
+                looks.done("data directory", place.id, shown.clone());
+                dir.history = Some(history.report);
+                dir.strays = history.strays;
+                dir.readable = history.readable;
+            }
+            Ok(Ok(Err(because))) => {
+                looks.failed("data directory", place.id, shown.clone(), because)
+            }
+            Ok(Err(_)) | Err(_) => {
+                looks.failed("data directory", place.id, shown.clone(), NO_TIME.to_owned());
+            }
+        }
+        if let Some(bench) = bench {
+            match timeout_at(end, bench).await {
+                Ok(Ok(Ok(bench))) => {
+                    looks.done("writes to the disk", place.id, shown);
+                    dir.bench = Some(bench);
+                }
+                Ok(Ok(Err(because))) => {
+                    looks.failed("writes to the disk", place.id, shown, because)
+                }
+                Ok(Err(_)) | Err(_) => {
+                    looks.failed("writes to the disk", place.id, shown, NO_TIME.to_owned());
+                }
+            }
+        }
+        dir
+    }
+}
+
+const NO_TIME: &str = "it was not read within the budget; give it more with --budget";

@@ -1,0 +1,174 @@
+//! Election ports, asked as a stranger does, and client ports, asked with four-letter words: all members at once.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use quorate_doctor::{ConfigFile, Facts, Heard, Looks, Member, Port, Silence, Words, client_ports};
+use quorate_tokio::core::address::HostPort;
+use quorate_tokio::core::id::ServerId;
+use quorate_tokio::core::membership::Role;
+
+use crate::probe::{self, AskError};
+use crate::word::{self, WordError};
+
+/// A member and where its ports are.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    id: ServerId,
+    role: Role,
+    election: Option<HostPort>,
+    client: Option<HostPort>,
+}
+
+/// The members that the files name, and those that running servers do.
+pub(super) fn targets(facts: &Facts) -> Vec<Target> {
+    let mut targets = BTreeMap::<ServerId, Target>::new();
+    let mut clients: BTreeMap<_, _> = client_ports(&facts.files).into_iter().collect();
+    let alone = |file: &ConfigFile| file.cfg().is_some_and(|cfg| cfg.alone);
+    for file in facts.files.iter().filter(|file| alone(file)) {
+        let Some(cfg) = file.cfg() else { continue };
+        let target =
+            Target { id: cfg.my_id, role: Role::Participant, election: None, client: None };
+        targets.insert(cfg.my_id, target);
+    }
+    let files = facts.files.iter().filter(|file| !alone(file));
+    let files = files.filter_map(|file| file.cfg().map(|cfg| &cfg.membership));
+    for member in files.chain(facts.membership()).flat_map(|membership| membership.members()) {
+        targets.entry(member.id).or_insert_with(|| Target {
+            id: member.id,
+            role: member.role,
+            election: Some(member.election_address().clone()),
+            client: None,
+        });
+        if let Some(client) = &member.client {
+            let mut at = client.clone();
+            if at.is_wildcard() {
+                at.host.clone_from(&member.quorum_address().host);
+            }
+            clients.entry(member.id).or_insert(at);
+        }
+    }
+    let guess = guessed(facts);
+    for target in targets.values_mut() {
+        let host = target.election.as_ref().map(|at| at.host.clone());
+        let guessed = host.zip(guess).map(|(host, port)| HostPort { host, port });
+        target.client = clients.remove(&target.id).or(guessed).filter(|at| at.port != 0);
+    }
+    targets.into_values().collect()
+}
+
+/// The client port of members whose own files are not here: most likely that of the one that is, if each has a host of
+/// its own.
+fn guessed(facts: &Facts) -> Option<u16> {
+    let file = facts.files.iter().find_map(|file| file.cfg().filter(|cfg| !cfg.alone))?;
+    let port = file.client_address.as_ref()?.port;
+    let mut hosts: Vec<_> =
+        file.membership.members().iter().map(|member| &member.election_address().host).collect();
+    let members = hosts.len();
+    hosts.sort_unstable();
+    hosts.dedup();
+    (hosts.len() == members).then_some(port)
+}
+
+/// Asks all of them at once.
+pub(super) async fn look(targets: Vec<Target>, patience: Duration) -> Vec<Member> {
+    let asked: Vec<_> = targets
+        .into_iter()
+        .map(|target| {
+            let election = target.election.clone().map(|at| tokio::spawn(election(at, patience)));
+            let client = target.client.clone().map(|at| tokio::spawn(client(at, patience)));
+            (target, election, client)
+        })
+        .collect();
+    let mut members = Vec::new();
+    for (target, election, client) in asked {
+        let mut member = Member { id: target.id, role: target.role, election: None, client: None };
+        if let (Some(asked), Some(address)) = (election, target.election) {
+            let answer = asked.await.unwrap_or_else(|error| Err(Silence::Other(error.to_string())));
+            member.election = Some(Port { address, answer });
+        }
+        if let (Some(asked), Some(address)) = (client, target.client) {
+            let answer = asked.await.unwrap_or_else(|error| Err(Silence::Other(error.to_string())));
+            member.client = Some(Port { address, answer });
+        }
+        members.push(member);
+    }
+    members
+}
+
+async fn election(at: HostPort, patience: Duration) -> Result<Heard, Silence> {
+    let id = ServerId(probe::random_id());
+    match probe::ask(at, id, patience).await {
+        Ok(answer) => Ok(Heard::new(answer.notification)),
+        Err(AskError::Resolve { source, .. }) => Err(Silence::Unresolved(source.to_string())),
+        Err(AskError::NoAddress(_)) => Err(Silence::Unresolved("it has none".to_owned())),
+        Err(AskError::Connect(error) | AskError::Write(error) | AskError::Read(error)) => {
+            Err(Silence::of(&error))
+        }
+        Err(AskError::ConnectLate(_)) => Err(Silence::Filtered),
+        Err(AskError::HungUp) => Err(Silence::HungUp),
+        Err(AskError::Late(_)) => Err(Silence::NoAnswer),
+        Err(AskError::Garbled(error)) => Err(Silence::Strange(error.to_string())),
+        Err(AskError::Task(error)) => Err(Silence::Other(error.to_string())),
+    }
+}
+
+/// Each word has a connection of its own: a server closes it behind its answer.
+async fn client(at: HostPort, patience: Duration) -> Result<Words, Silence> {
+    let asked = WORDS.map(|word| {
+        let at = at.clone();
+        (word, tokio::spawn(async move { word::ask(&at, word, patience).await }))
+    });
+    let mut answers = Vec::new();
+    let mut silence = None;
+    for (word, answer) in asked {
+        match answer.await {
+            Ok(Ok(bytes)) if bytes.is_empty() => silence = silence.or(Some(Silence::HungUp)),
+            Ok(Ok(bytes)) => answers.push((word, bytes)),
+            Ok(Err(error)) => silence = silence.or(Some(silence_of(&error))),
+            Err(error) => silence = silence.or(Some(Silence::Other(error.to_string()))),
+        }
+    }
+    let words = Words::of(answers.iter().map(|(word, bytes)| (*word, bytes.as_slice())));
+    match (&words.strange, silence) {
+        (Some(strange), _) => Err(Silence::Strange(format!("{strange:?}"))),
+        (None, Some(silence)) if answers.is_empty() => Err(silence),
+        (None, _) => Ok(words),
+    }
+}
+
+fn silence_of(error: &WordError) -> Silence {
+    match error {
+        WordError::Resolve { source, .. } => Silence::Unresolved(source.to_string()),
+        WordError::Connect(error) | WordError::Broken(error) => Silence::of(error),
+        WordError::ConnectLate(_) => Silence::Filtered,
+        WordError::Late(_) => Silence::NoAnswer,
+    }
+}
+
+/// Those that are asked for. `conf` and `mntr` are read where they are allowed.
+const WORDS: [&str; 3] = ["srvr", "mntr", "conf"];
+
+/// Which ports answered, and why others did not.
+pub(super) fn tell(facts: &Facts, looks: &mut Looks) {
+    for member in &facts.members {
+        let id = Some(member.id);
+        if let Some(port) = &member.election {
+            let at = port.address.to_string();
+            match &port.answer {
+                Ok(_) => looks.done("election port", id, at),
+                Err(silence) => looks.failed("election port", id, at, silence.to_string()),
+            }
+        }
+        let Some(port) = &member.client else {
+            let because = "no file says where it is".to_owned();
+            looks.failed("client port", id, "unknown".to_owned(), because);
+            continue;
+        };
+        let at = port.address.to_string();
+        match &port.answer {
+            Ok(_) => looks.done("client port", id, at),
+            Err(silence) => looks.failed("client port", id, at, silence.to_string()),
+        }
+    }
+}

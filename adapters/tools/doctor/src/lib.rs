@@ -1,0 +1,45 @@
+//! What is wrong with an ensemble of ZooKeeper or quorate servers, and what to do about it.
+//!
+//! ```text
+//!   files, ports, disks, host, logs ──► Facts ──► rules ──► findings ──► fold ──► Report ──► text, JSON
+//!     whoever gathers them: `quorate doctor`      one table              one cause, one finding
+//! ```
+//!
+//! A rule is a pure function of [`Facts`]: it opens nothing, asks nobody and has no clock, so each is shown by a test
+//! that plants its fault. [`rules()`] is the one table of them; the command prints it (`quorate doctor --rules`).
+//!
+//! What it does not do: it gathers nothing but files ([`ConfigFile`]), changes nothing, and draws no conclusion from what
+//! was not looked at.
+#![forbid(unsafe_code)]
+
+mod diagnosis;
+mod facts;
+mod file;
+mod finding;
+mod java;
+mod meaning;
+mod page;
+mod report;
+mod rule;
+mod rules;
+mod words;
+
+#[doc = include_str!("../README.md")]
+#[cfg(doctest)]
+#[derive(Debug)]
+pub struct Readme;
+
+pub use crate::diagnosis::diagnose;
+pub use crate::facts::{
+    Address, Bench, DataDir, Facts, Heard, Log, LogLine, Machine, Member, Port, Process, Silence,
+    Space, Stray,
+};
+pub use crate::file::{ConfigFile, client_ports};
+pub use crate::finding::{Evidence, Finding, Level, Subject};
+pub use crate::java::{FAULTS, Fault, Version, faults_of};
+pub use crate::meaning::Meaning;
+pub use crate::page::{Paint, text};
+pub use crate::report::{Looked, Looks, NotLooked, Report, Summary};
+pub use crate::rule::Rule;
+pub use crate::rules::{RULES, rule, rules};
+pub use crate::words::Words;

@@ -1,0 +1,124 @@
+//! What a client port answers to four-letter words: `srvr`, `mntr`, `conf`, from text to values.
+//!
+//! Java's texts and ours. What a line does not say is absent: an absent value and a 0 are different things.
+
+use std::collections::BTreeMap;
+
+use quorate_core::zxid::Zxid;
+
+use crate::java::Version;
+
+/// What a server said at its client port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Words {
+    /// The version as it says it: `3.8.0-5a02a05…, built on …`.
+    pub version: Option<String>,
+    /// `leader`, `follower`, `observer`, `standalone`, `read-only`.
+    pub mode: Option<String>,
+    /// The last transaction that it has processed.
+    pub zxid: Option<Zxid>,
+    /// Requests under way.
+    pub outstanding: Option<u64>,
+    /// The lines of `mntr`, without `zk_`.
+    pub mntr: BTreeMap<String, String>,
+    /// The lines of `conf` but for the membership.
+    pub conf: BTreeMap<String, String>,
+    /// Words that it does not answer, by its whitelist.
+    pub refused: Vec<String>,
+    /// It says that it does not serve: it has no leader.
+    pub is_not_serving: bool,
+    /// Something that is no answer of ZooKeeper at all.
+    pub strange: Option<String>,
+}
+
+impl Words {
+    /// Reads the answers to the words that were sent, whatever their bytes.
+    pub fn of<'a>(answers: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
+        let mut words = Self::default();
+        for (word, bytes) in answers {
+            let text = String::from_utf8_lossy(bytes);
+            if text.contains("is not executed because it is not in the whitelist") {
+                words.refused.push(word.to_owned());
+            } else if text.contains("This ZooKeeper instance is not currently serving requests") {
+                words.is_not_serving = true;
+            } else {
+                words.read(word, &text);
+            }
+        }
+        words
+    }
+
+    fn read(&mut self, word: &str, text: &str) {
+        let is_known = match word {
+            "srvr" => self.read_srvr(text),
+            "mntr" => self.read_mntr(text),
+            "conf" => self.read_conf(text),
+            _ => text.starts_with("imok"),
+        };
+        if !is_known && !text.is_empty() {
+            let line = text.lines().next().unwrap_or_default();
+            self.strange = Some(line.chars().take(80).collect());
+        }
+    }
+
+    fn read_srvr(&mut self, text: &str) -> bool {
+        let field = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+            Some(line.trim().to_owned())
+        };
+        self.version = field("Zookeeper version:").or(self.version.take());
+        self.mode = field("Mode:").or(self.mode.take());
+        self.zxid = field("Zxid:").and_then(|text| zxid(&text)).or(self.zxid);
+        self.outstanding = field("Outstanding:").and_then(|text| text.parse().ok());
+        self.version.is_some()
+    }
+
+    fn read_mntr(&mut self, text: &str) -> bool {
+        for line in text.lines().take(LINES_MAX) {
+            if let Some((name, value)) = line.split_once('\t') {
+                let name = name.strip_prefix("zk_").unwrap_or(name);
+                self.mntr.insert(name.to_owned(), value.trim().to_owned());
+            }
+        }
+        if self.version.is_none() {
+            self.version = self.mntr.get("version").cloned();
+        }
+        !self.mntr.is_empty()
+    }
+
+    fn read_conf(&mut self, text: &str) -> bool {
+        for line in text.lines().take(LINES_MAX) {
+            match line.split_once('=') {
+                Some((name, value)) if !name.contains('.') && name != "version" => {
+                    self.conf.insert(name.to_owned(), value.trim().to_owned());
+                }
+                Some(_) | None => {}
+            }
+        }
+        self.conf.contains_key("clientPort")
+    }
+
+    /// A number of `mntr`; none if there is no such line, or it is no number.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        self.mntr.get(name)?.parse().ok().filter(|number: &f64| number.is_finite())
+    }
+
+    /// Whether the server is one of ours.
+    pub fn is_ours(&self) -> bool {
+        self.version.as_deref().is_some_and(|version| version.contains("quorate"))
+    }
+
+    /// Its version as ZooKeeper counts them.
+    pub fn number_of_version(&self) -> Option<Version> {
+        Version::read(self.version.as_deref()?)
+    }
+}
+
+/// `0x100000000`.
+fn zxid(text: &str) -> Option<Zxid> {
+    let digits = text.trim().strip_prefix("0x")?;
+    i64::from_str_radix(digits, 16).ok().map(Zxid)
+}
+
+/// An answer has no more lines.
+const LINES_MAX: usize = 10_000;

@@ -1,0 +1,209 @@
+//! Faults of an ensemble as it answers.
+
+use quorate_core::membership::Role;
+use quorate_core::vote::ServerState;
+use quorate_doctor::Level::{Error, Notice, Warning};
+use quorate_doctor::{Facts, Member, Silence, diagnose};
+
+use crate::ensemble::{
+    config, follower, heard, leader, looking, member, silent, srvr, twice, well, words,
+};
+use crate::planted::{Plant, plant};
+
+fn saying(id: i64, state: ServerState, leader: i64, epoch: i64) -> Member {
+    let mode = if state == ServerState::Leading { "leader" } else { "follower" };
+    member(id, Ok(heard(state, leader, epoch, 1, &config())), words(&srvr(mode, 0x1_0000_0010), ""))
+}
+
+/// Everybody's client port, with one telling these lines of `mntr`.
+fn mntr(lines: &str) -> Facts {
+    let mut facts = well();
+    let words = words(&srvr("follower", 0x1_0000_0010), lines);
+    facts.members[1].client.as_mut().unwrap().answer = Ok(words);
+    facts
+}
+
+/// A follower and the leader's last transactions, before and now.
+fn at(before: [i64; 2], now: [i64; 2]) -> Facts {
+    let of = |zxids: [i64; 2]| {
+        let mut members = vec![follower(1), follower(2), leader(3)];
+        for (member, (zxid, mode)) in
+            members.iter_mut().skip(1).zip(zxids.into_iter().zip(["follower", "leader"]))
+        {
+            member.client.as_mut().unwrap().answer = Ok(words(&srvr(mode, zxid), ""));
+        }
+        members
+    };
+    Facts { before: of(before), ..Facts { members: of(now), seconds_between: 5.0, ..well() } }
+}
+
+fn busy(requests: u32) -> Facts {
+    let mut members = vec![follower(1), follower(2), leader(3)];
+    let text = srvr("leader", 0x1_0000_0010);
+    let text = text.replace("Outstanding: 0", &format!("Outstanding: {requests}"));
+    members[2].client.as_mut().unwrap().answer = Ok(words(&text, ""));
+    twice(&members)
+}
+
+fn version(id: usize, version: &str) -> Facts {
+    let mut facts = well();
+    let text = srvr("follower", 0x1_0000_0010).replace("3.9.5-293c", &format!("{version}-293c"));
+    facts.members[id - 1].client.as_mut().unwrap().answer = Ok(words(&text, ""));
+    facts
+}
+
+pub(crate) const PLANTS: &[Plant] = &[
+    plant(
+        "live.no-majority",
+        Error,
+        "the ensemble",
+        "1 of 3 voters answers: a quorum takes 1 more, of servers 1, 2",
+        || twice(&[silent(1, Silence::Refused), silent(2, Silence::Filtered), looking(3, 1)]),
+    ),
+    plant("live.no-leader", Error, "the ensemble", "nobody leads", || {
+        twice(&[looking(1, 1), looking(2, 1), looking(3, 1)])
+    }),
+    plant(
+        "live.port-closed",
+        Error,
+        "server 1",
+        "zk1:3888 is closed: nothing listens there",
+        || twice(&[silent(1, Silence::Refused), follower(2), leader(3)]),
+    ),
+    plant("live.port-closed", Error, "server 1", "packets are dropped", || {
+        twice(&[silent(1, Silence::Filtered), follower(2), leader(3)])
+    }),
+    plant("live.port-closed", Error, "server 1", "no route", || {
+        twice(&[silent(1, Silence::NoRoute), follower(2), leader(3)])
+    }),
+    plant("live.port-closed", Error, "server 1", "though its client port answers", || {
+        let words = words(&srvr("follower", 0x1_0000_0010), "");
+        twice(&[member(1, Err(Silence::Refused), words), follower(2), leader(3)])
+    }),
+    plant(
+        "live.two-leaders",
+        Error,
+        "the ensemble",
+        "servers 2, 3 lead one and the same epoch",
+        || twice(&[follower(1), saying(2, ServerState::Leading, 2, 1), leader(3)]),
+    ),
+    plant("live.two-leaders", Warning, "the ensemble", "in different epochs", || {
+        twice(&[follower(1), saying(2, ServerState::Leading, 2, 4), leader(3)])
+    }),
+    plant("live.votes-differ", Warning, "the ensemble", "do not name the same one", || {
+        twice(&[saying(1, ServerState::Following, 2, 1), follower(2), leader(3)])
+    }),
+    plant("live.left-out", Warning, "server 1", "while server 3 leads", || {
+        twice(&[looking(1, 7), follower(2), leader(3)])
+    }),
+    plant("live.observer-cut", Warning, "server 1", "this observer has no leader", || {
+        let mut observer = looking(1, 1);
+        observer.role = Role::Observer;
+        twice(&[observer, follower(2), leader(3)])
+    }),
+    plant("live.round-grows", Error, "server 1", "its round went from 4 to 9", || {
+        let before = vec![looking(1, 4), follower(2), silent(3, Silence::Refused)];
+        let members = vec![looking(1, 9), follower(2), silent(3, Silence::Refused)];
+        let mut facts = Facts { members, before, seconds_between: 5.0, ..well() };
+        // Two answer, and so there is a quorum; nobody leads, which would explain it.
+        facts.members.pop();
+        facts.before.pop();
+        facts.members.push(leader(3));
+        facts
+    }),
+    plant(
+        "live.lag",
+        Warning,
+        "server 2",
+        "900 transactions behind the leader, and was 600",
+        || at([0x1_0000_0000, 0x1_0000_0000 + 600], [0x1_0000_0000, 0x1_0000_0000 + 900]),
+    ),
+    plant("live.lag", Error, "server 2", "200000 transactions behind", || {
+        at([0x1_0000_0000, 0x1_0000_0000 + 600], [0x1_0000_0000, 0x1_0000_0000 + 200_000])
+    }),
+    plant("live.outstanding", Warning, "server 3", "500 requests", || busy(500)),
+    plant("live.outstanding", Notice, "server 3", "50 requests", || busy(50)),
+    plant("live.pending-syncs", Warning, "server 3", "11 syncs wait", || {
+        let mut members = vec![follower(1), follower(2), leader(3)];
+        let words = words(&srvr("leader", 0x1_0000_0010), "zk_pending_syncs\t11\n");
+        members[2].client.as_mut().unwrap().answer = Ok(words);
+        twice(&members)
+    }),
+    plant("live.elections-slow", Warning, "server 2", "its 4 elections took 2500 ms", || {
+        mntr("zk_avg_election_time\t2500.0\nzk_cnt_election_time\t4\n")
+    }),
+    plant("live.digest", Error, "server 2", "2 time(s)", || {
+        mntr("zk_digest_mismatches_count\t2\n")
+    }),
+    plant("live.counter", Warning, "the ensemble", "0xc0000001", || {
+        at([0x1_c000_0000; 2], [0x1_c000_0001; 2])
+    }),
+    plant("live.counter", Error, "the ensemble", "0xf0000001", || {
+        let mut facts = at([0; 2], [0x1_f000_0001; 2]);
+        facts.before.clear();
+        facts
+    }),
+    plant("live.tree-size", Notice, "server 2", "1000001 nodes", || {
+        mntr("zk_znode_count\t1000001\n")
+    }),
+    plant(
+        "live.java-bug",
+        Error,
+        "server 2",
+        "server 2 runs ZooKeeper 3.8.0, which acknowledges",
+        || version(2, "3.8.0"),
+    ),
+    plant("live.java-bug", Error, "server 1", "passes a history with a hole on", || {
+        version(1, "3.9.3")
+    }),
+    plant("live.java-bug", Notice, "server 1", "leaks file descriptors", || version(1, "3.9.4")),
+    plant("live.version-mix", Notice, "the ensemble", "2 different versions", || {
+        version(1, "3.9.4")
+    }),
+];
+
+#[test]
+fn a_silence_that_was_heard_once_is_no_fault() {
+    let before = vec![silent(1, Silence::Refused), follower(2), leader(3)];
+    let facts = Facts { before, seconds_between: 5.0, ..well() };
+    assert!(diagnose(&facts).iter().all(|finding| finding.level > Warning));
+    let members = vec![silent(1, Silence::Refused), follower(2), leader(3)];
+    let facts = Facts { members, before: Vec::new(), ..well() };
+    assert!(facts.should_look_again(), "so it is asked once more");
+    assert!(diagnose(&facts).iter().all(|finding| finding.level > Warning));
+}
+
+#[test]
+fn one_cause_is_one_finding_with_what_comes_of_it_as_evidence() {
+    let facts = twice(&[silent(1, Silence::Refused), silent(2, Silence::Filtered), looking(3, 1)]);
+    let found = diagnose(&facts);
+    let errors: Vec<_> = found.iter().filter(|finding| finding.level == Error).collect();
+    let [one] = errors.as_slice() else { panic!("{found:#?}") };
+    assert_eq!(one.rule, "live.no-majority");
+    assert_eq!(one.explains, ["live.no-leader", "live.port-closed"]);
+    let sources: Vec<_> = one.evidence.iter().map(|seen| seen.source.as_str()).collect();
+    assert_eq!(
+        sources,
+        [
+            "server 1 at zk1:3888",
+            "server 2 at zk2:3888",
+            "live.no-leader",
+            "live.port-closed",
+            "live.port-closed"
+        ]
+    );
+    assert_eq!(one.evidence[1].value, "no connection in time");
+}
+
+#[test]
+fn groups_and_weights_are_counted() {
+    let lines = "server.1=zk1:2888:3888\nserver.2=zk2:2888:3888\nserver.3=zk3:2888:3888\n\
+                 group.1=1\ngroup.2=2\ngroup.3=3\nweight.1=0\nweight.2=1\nweight.3=1\n";
+    let config = format!("{}version=0", lines.replace(":3888\n", ":3888:participant\n"));
+    let mut members = vec![follower(1), silent(2, Silence::Refused), silent(3, Silence::Refused)];
+    let of_groups = heard(ServerState::Looking, 1, 1, 1, &config);
+    members[0].election.as_mut().unwrap().answer = Ok(of_groups);
+    let found = diagnose(&twice(&members));
+    let lacking = found.iter().find(|finding| finding.rule == "live.no-majority").unwrap();
+    assert!(lacking.finding.contains("a quorum takes 2 more"), "{}", lacking.finding);
+}
