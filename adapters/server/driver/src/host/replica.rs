@@ -20,6 +20,7 @@
 //! What it does not do: decide what the application gets, or when. That is the core's.
 
 mod client_events;
+mod parts;
 mod snapshots;
 mod words;
 
@@ -45,9 +46,10 @@ use crate::error::ServerError;
 use crate::host::callers::{ReadClosure, Requests};
 use crate::host::proposal::ReadError;
 use crate::host::reads::{Reader, Reads};
+pub(crate) use crate::host::replica::parts::ReplicaParts;
 use crate::host::replica::snapshots::{Receiving, Snapshots};
 use crate::host::replica::words::Words;
-use crate::host::service::{Clock, LookClosure, Service};
+use crate::host::service::LookClosure;
 use crate::host::stages::Stages;
 use crate::host::worker::{
     Done, Job, Order, Purpose, Returned, Worker, WorkerReport, start_thread,
@@ -123,80 +125,7 @@ pub(crate) struct ReplicaOutput {
     pub(crate) streams: Vec<(LinkId, Result<Pieces, Unreadable>)>,
 }
 
-/// What a replica begins with.
-pub(crate) struct ReplicaParts<A: Application> {
-    pub(crate) application: A,
-    /// Its service.
-    pub(crate) clients: A::Clients,
-    /// When the service steps.
-    pub(crate) clock: Clock,
-    /// The newest snapshot on disk, restored.
-    pub(crate) staged: Option<(Zxid, A::Staged)>,
-    pub(crate) client: i64,
-    /// The longest transaction that a leader makes.
-    pub(crate) txn_bytes_max: usize,
-    /// Whether there is no configuration that the application should know of.
-    pub(crate) alone: bool,
-    pub(crate) disk: DiskHandle,
-    pub(crate) inbox: Arc<Inbox<WorkerReport<A>>>,
-    pub(crate) keep_alive: KeepAlive,
-}
-
 impl<A: Application> Replica<A> {
-    pub(crate) fn new(parts: ReplicaParts<A>) -> Self {
-        let ReplicaParts { application, staged, client, disk, inbox, keep_alive, .. } = parts;
-        let service = Service::new(parts.clients, parts.clock);
-        let deadline = service.deadline();
-        let stages = Stages::new(Arc::clone(disk.measures()), client);
-        let base = staged.as_ref().map_or(Zxid::ZERO, |(label, _)| *label);
-        let snapshots = Snapshots::new(base);
-        let worker = Worker {
-            application,
-            service,
-            heard: 0,
-            client,
-            applied: Zxid::ZERO,
-            txn_bytes_max: parts.txn_bytes_max,
-            alone: parts.alone,
-            disk: disk.clone(),
-            reader: None,
-            halted: false,
-        };
-        Self {
-            worker: Some(worker),
-            thread: None,
-            inbox,
-            quick: true,
-            pace: Pace::DRIVEN,
-            orders: VecDeque::new(),
-            planned: Zxid::ZERO,
-            applied: Zxid::ZERO,
-            told: Zxid::ZERO,
-            base,
-            least: Zxid::ZERO,
-            staged,
-            reception: None,
-            receptions: Arc::default(),
-            done: Vec::new(),
-            reports: Vec::new(),
-            disk,
-            keep_alive,
-            stop: Stop::default(),
-            requests: Requests::new(client),
-            reads: Reads::new(),
-            told_service: 0,
-            heard: 0,
-            deadline,
-            ticks: false,
-            snapshots,
-            looks: Vec::new(),
-            words: Words::default(),
-            halted: None,
-            stages,
-            unreadable: None,
-        }
-    }
-
     /// The last transaction that was applied.
     pub(crate) const fn applied(&self) -> Zxid {
         self.applied

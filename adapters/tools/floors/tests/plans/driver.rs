@@ -57,6 +57,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("host", Floor(6)),
     ("host::replica", Floor(4)),
     ("host::replica::client_events", Page),
+    ("host::replica::parts", Page),
     ("host::replica::snapshots", Page),
     ("host::replica::tests", Page),
     ("host::replica::words", Page),
