@@ -21,6 +21,7 @@ use crate::dirs::Dirs;
 use crate::error::{FileError, at};
 use crate::files::Files;
 use crate::names::PROBE;
+use crate::sync_mark::believed;
 
 /// What a directory is to be found with that is opened again after a write to it has failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,17 +48,18 @@ impl Remains {
     /// Takes from the log file what was not synced when the write failed.
     pub(super) fn cut_back<F: Files>(&self, files: &F, dirs: &Dirs) -> Result<(), FileError> {
         let Some((path, synced)) = &self.tail else { return Ok(()) };
-        match files.size(path).map_err(at("read", path))? {
-            Some(size) if size > *synced => {}
-            // That it is gone is seen by what is missing.
-            Some(_) | None => return Ok(()),
+        // That it is gone is seen by what is missing.
+        let Some(size) = files.size(path).map_err(at("read", path))? else { return Ok(()) };
+        let believed = believed(*synced, size);
+        if size == believed {
+            return Ok(());
         }
-        if *synced == 0 {
+        if believed == 0 {
             files.remove(path).map_err(at("remove", path))?;
             return files.sync_dir(&dirs.logs).map_err(at("sync", &dirs.logs));
         }
         let file = files.open(path).map_err(at("open", path))?;
-        files.cut(&file, *synced).map_err(at("cut", path))?;
+        files.cut(&file, believed).map_err(at("cut", path))?;
         files.sync(&file).map_err(at("sync", path))
     }
 

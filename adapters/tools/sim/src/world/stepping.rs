@@ -36,6 +36,10 @@ impl World {
         if server.peer.is_some() {
             return Ok(());
         }
+        if !self.tries_disk(id) {
+            return Ok(());
+        }
+        let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
         if let Some(refused) = server.disk.refused() {
             return broken(Rule::Start, id, format!("refuses to start: {refused}"));
         }
@@ -76,7 +80,12 @@ impl World {
         let (tick, remembered) = (server.config.timing.tick, server.remembered);
         let is_java = self.network.is_java(id);
         let front = || Box::new(Front::new(id, tick, remembered, is_java));
-        server.front = self.crowd.as_ref().map(|_| front());
+        // The process of a server whose disk has failed is the same.
+        let stays = server.front.take().map(|mut front| {
+            front.wakes = None;
+            front
+        });
+        server.front = self.crowd.as_ref().map(|_| stays.unwrap_or_else(front));
         let apart = server.front.is_some() && server.wall != 0;
         self.coverage.hits(FaultClass::WallClocksApart, u64::from(apart));
         (server.busy_until, server.asked, server.leadership) = (now, 0, None);
