@@ -49,6 +49,7 @@ use crate::net::outbound::Outbound;
 use crate::proposals::{Proposals, Seen};
 use crate::runtime::Runtime;
 use crate::status::Published;
+use crate::wall_clock::Steps;
 
 /// One server, assembled.
 pub(crate) struct Driver<R: Runtime, A: Application> {
@@ -81,6 +82,8 @@ pub(crate) struct Driver<R: Runtime, A: Application> {
     pub(crate) warn_at: Option<Instant>,
     /// When to publish what has changed since it was published last.
     pub(crate) publish_at: Option<Instant>,
+    /// Whether the wall clock was set.
+    pub(crate) wall_steps: Steps,
     /// It ends gracefully, and transfers its leadership before.
     pub(crate) ending: bool,
     /// The disk has failed, and this server is out of service until it works again.

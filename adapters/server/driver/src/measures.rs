@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use quorate_core::id::ServerId;
+use quorate_leadership::boot_time;
 use quorate_metrics::{Detail, SharedSummary, Spread};
 
 use crate::error::DiskFault;
@@ -197,7 +198,7 @@ impl Default for Measures {
     fn default() -> Self {
         let none = || AtomicI64::new(-1);
         Self {
-            began: Instant::now(),
+            began: boot_time::now(),
             summaries: std::array::from_fn(|_| OnceLock::new()),
             counters: std::array::from_fn(|_| AtomicU64::new(0)),
             keyed: Default::default(),
@@ -218,7 +219,7 @@ impl Measures {
 
     /// There is so much of something now.
     pub(crate) fn saw(&self, what: Took, much: u64) {
-        self.saw_at(Instant::now(), what, much);
+        self.saw_at(boot_time::now(), what, much);
     }
 
     /// The same, for who has looked at the clock already: a look costs more than the rest.

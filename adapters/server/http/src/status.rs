@@ -181,7 +181,7 @@ impl Ring {
 
     fn push(&self, observed: &Observed, lost: u64) {
         let Observed { at, report, status } = observed;
-        let ago = Instant::now().saturating_duration_since(*at);
+        let ago = quorate_driver::boot_time::now().saturating_duration_since(*at);
         let wall = SystemTime::now().checked_sub(ago).unwrap_or(UNIX_EPOCH);
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.lost = lost;

@@ -8,13 +8,14 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_channel::{Receiver, bounded};
 use quorate_core::id::Ticket;
 use quorate_core::input::Located;
 use quorate_core::output::Write;
 use quorate_core::zxid::Zxid;
+use quorate_leadership::boot_time;
 use quorate_storage::install::Install;
 use quorate_storage::reader::Reader;
 use quorate_storage::segments::Dirs;
@@ -66,7 +67,7 @@ impl Disk {
 
     /// Hands a write over; never waits.
     pub(crate) fn write(&self, ticket: Ticket, write: Write) {
-        self.handle.submit(Job::Write(ticket, write, Instant::now()));
+        self.handle.submit(Job::Write(ticket, write, boot_time::now()));
     }
 
     /// Waits for the last ticket that has become durable since it was asked last. For one at a time.

@@ -115,11 +115,10 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         let (remains, fault) = (self.disk.remains(), self.disk_faults.of_write(&error));
         let (Some(remains), Some(fault), false) = (remains, fault, ends) else { return Err(error) };
         let (sid, since) = (self.shared.id.0, self.runtime.now());
-        let said = "the disk has failed: this server gives up its role until the disk works again";
-        match fault {
-            DiskFault::Full => tracing::error!(event = "disk.full", sid, %error, "{said}"),
-            DiskFault::Failing => tracing::error!(event = "disk.failed", sid, %error, "{said}"),
-        }
+        tracing::error!(
+            event = event_of(fault), sid, %error,
+            "the disk has failed: this server gives up its role until the disk works again"
+        );
         self.published.measures.disk_fails(Some(fault));
         let step = Step::Waiting { until: since + self.disk_retry };
         self.outage = Some(Outage { error, remains, since, step });
@@ -184,7 +183,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 let Some(fault) = self.disk_faults.of_opening(&error) else {
                     return Err(ended(error, outage.error.clone()));
                 };
-                tracing::warn!(event = "disk.failed", sid, %error, %fault, "the disk does not work yet");
+                tracing::warn!(event = event_of(fault), sid, %error, "the disk does not work yet");
                 self.published.measures.disk_fails(Some(fault));
                 outage.step = Step::Waiting { until: self.runtime.now() + self.disk_retry };
             }
@@ -253,6 +252,14 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 Some(ask)
             }
         }
+    }
+}
+
+/// What a failure is called in the log.
+const fn event_of(fault: DiskFault) -> &'static str {
+    match fault {
+        DiskFault::Full => "disk.full",
+        DiskFault::Failing => "disk.failed",
     }
 }
 

@@ -27,7 +27,7 @@ mod words;
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_channel::Sender;
 use quorate_application::Application;
@@ -40,6 +40,7 @@ use quorate_core::reasons::Refusal;
 use quorate_core::time::Instant as CoreInstant;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::{Epoch, Zxid};
+use quorate_leadership::boot_time;
 
 use crate::disk::{self as stream, DiskHandle, DiskReadError, Pieces, Stop};
 use crate::error::ServerError;
@@ -247,7 +248,7 @@ impl<A: Application> Replica<A> {
             self.deadline = worker.service.deadline();
             self.conclude(&mut done, then);
             self.done = done;
-            let before = std::mem::replace(&mut now, Instant::now());
+            let before = std::mem::replace(&mut now, boot_time::now());
             self.quick = now - before < self.pace.slow;
             if let Some(stage) = stage {
                 stage.done(self.disk.measures(), before, begun.later(now));

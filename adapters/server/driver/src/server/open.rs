@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use quorate_application::Application;
@@ -11,6 +11,7 @@ use quorate_application::clients::Clients;
 use quorate_core::config::{Config, Election};
 use quorate_core::membership::{Member, Membership};
 use quorate_core::zxid::Zxid;
+use quorate_leadership::boot_time;
 use quorate_storage::error::FileError;
 use quorate_storage::segments::{Roll, SegmentOptions};
 use quorate_storage::snapshot::{Parts, SnapshotFile, SnapshotWriter, StagedSnapshot};
@@ -149,7 +150,7 @@ pub(super) async fn open<A: Application>(
     application: A,
 ) -> Result<Ready<A>, StartError> {
     let (data_dir, mut options) = (config.data_dir.clone(), open_options(config));
-    let begun = Instant::now();
+    let begun = boot_time::now();
     let work = move || loop {
         let (mut log, mut found) = Log::open(&data_dir, options.clone())?;
         let used = found.snapshot.is_some();
@@ -161,7 +162,7 @@ pub(super) async fn open<A: Application>(
             return Ok(Ready { log, found, application, staged: None, remembered, opened });
         };
         let snapshot = snapshot.clone();
-        let restoring = Instant::now();
+        let restoring = boot_time::now();
         match staged::<A>(&snapshot, &mut found) {
             Some(staged) => {
                 let (staged, restore) = (Some(staged), Some(restoring.elapsed()));

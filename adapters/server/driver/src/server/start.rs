@@ -51,6 +51,7 @@ use crate::server::run::ServerTask;
 use crate::server::wake::wake;
 use crate::status::Published;
 use crate::task_group::TaskGroup;
+use crate::wall_clock::Steps;
 
 impl<R: Runtime, A: Application> Server<R, A> {
     /// Opens the data directory and both ports, restores the newest snapshot, and starts.
@@ -287,6 +288,7 @@ fn driver<R: Runtime, A: Application>(
         proposals,
         warn_at: None,
         publish_at: None,
+        wall_steps: Steps::default(),
         ending: false,
         outage: None,
         reopen: Arc::new(reopen),

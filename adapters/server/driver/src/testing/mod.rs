@@ -104,6 +104,7 @@ macro_rules! suite {
                 a_guard_that_is_leaked_keeps_its_server_from_nothing,
                 a_shutdown_waits_for_a_transfer_that_is_under_way,
                 a_leader_whose_voters_are_gone_loses_its_lease,
+                a_leader_whose_machine_was_suspended_counts_on_no_lease,
                 probes_are_answered_and_told_of_the_end,
                 waits_for_the_leadership_that_are_dropped_hold_nothing,
             }

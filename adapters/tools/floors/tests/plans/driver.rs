@@ -140,4 +140,5 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("replace_file", Floor(1)),
     ("runtime", Floor(1)),
     ("threads", Floor(1)),
+    ("wall_clock", Floor(1)),
 ];

@@ -16,7 +16,7 @@ use bytes::{Bytes, BytesMut};
 use quorate_application::clients::{
     ClientId, Clients, Event as Told, Frame, Host, Input, Output as Wants, SyncId,
 };
-use quorate_application::{Application, Facts, Prepared, Restore, Snapshot};
+use quorate_application::{Application, Facts, Prepared, Restore, Snapshot, TxnTimes};
 use quorate_core::id::{Origin, ReadId, ServerId};
 use quorate_core::message::Request;
 use quorate_core::output::Output;
@@ -75,6 +75,8 @@ pub(super) struct Front {
     pub(super) serves: bool,
     /// Whom an answer to a read is for.
     reads: BTreeMap<ReadId, SyncId>,
+    /// Those of the transactions that it prepares.
+    times: TxnTimes,
     /// How far the wall clock is ahead of the monotonic one, in milliseconds.
     pub(super) wall: i64,
     /// When the wall clock was last set forward by more than leaders wait between two looks at what is due, and by how much.
@@ -116,6 +118,7 @@ impl Front {
             drains: None,
             serves: false,
             reads: BTreeMap::new(),
+            times: TxnTimes::new(),
             wall: 0,
             set_forward: None,
             stepped: Instant::ORIGIN,
@@ -307,7 +310,8 @@ impl World {
                 crowd.judge.sessions.on_prepared(id, request.id, closes)?;
                 let most = server.config.limits.txn_bytes;
                 let bytes_max = most.saturating_sub(Txn::HEADER_BYTES);
-                let facts = Facts { zxid, now_ms: front.wall_ms(shown), bytes_max };
+                let now_ms = front.times.next(front.wall_ms(shown));
+                let facts = Facts { zxid, now_ms, bytes_max };
                 let draft = front.prepare(&facts, origin, &request);
                 let by_java = front.leader_prepares(shown, &facts, origin, &request);
                 if let Some(leader) = &front.leader {
@@ -324,6 +328,7 @@ impl World {
                 }
             }
             Order::Abandon => {
+                front.times.forget();
                 front.zookeeper.abandon();
                 front.leader = None;
             }

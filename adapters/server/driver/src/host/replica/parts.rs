@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use quorate_application::Application;
+use quorate_application::{Application, TxnTimes};
 use quorate_core::zxid::Zxid;
 
 use crate::disk::{DiskHandle, Stop};
@@ -53,6 +53,7 @@ impl<A: Application> Replica<A> {
             applied: Zxid::ZERO,
             txn_bytes_max: parts.txn_bytes_max,
             alone: parts.alone,
+            times: TxnTimes::new(),
             disk: disk.clone(),
             reader: None,
             halted: false,
