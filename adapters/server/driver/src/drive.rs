@@ -273,13 +273,11 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         self.origin + at.since_origin()
     }
 
-    /// How long until something is due; none if nothing is.
-    fn wait_time(&self) -> Option<Duration> {
+    /// When something is due; none if nothing is.
+    fn due(&self) -> Option<Instant> {
         let core = self.peer.deadline().map(|(at, _)| self.time(at));
         let service = self.replica.deadline().map(|at| self.time(at));
         let words = self.replica.words_due().map(|at| self.time(at));
-        let due =
-            [core, service, words, self.warn_at, self.publish_at].into_iter().flatten().min()?;
-        Some(due.saturating_duration_since(self.runtime.now()))
+        [core, service, words, self.warn_at, self.publish_at].into_iter().flatten().min()
     }
 }

@@ -72,6 +72,8 @@ named! {
     Took:
     /// From the loss of a leader, or the start, to the next one; on each server that votes.
     Election => "election_time";
+    /// The loop was held up, or its machine: by how much it was late. Told in seconds, under a name of ours.
+    LoopStall => "loop_stall";
     /// Without service.
     Unavailable => "unavailable_time";
     /// The same, on a server that leads then.

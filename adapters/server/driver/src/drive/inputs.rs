@@ -1,5 +1,7 @@
 //! Gathering: what the loop waits for, and what of it the core hears.
 
+use std::time::Instant;
+
 use futures_lite::future::{or, pending};
 use quorate_application::{Application, clients};
 use quorate_core::id::Ticket;
@@ -10,6 +12,7 @@ use crate::drive::outage::Progress;
 use crate::drive::{Driver, Quit};
 use crate::error::ServerError;
 use crate::host::callers::Ask;
+use crate::measures::Took;
 use crate::net::client_events::ClientNews;
 use crate::net::events::LoopEvent;
 use crate::runtime::Runtime;
@@ -31,11 +34,12 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         batch: &mut Vec<Event>,
     ) -> Result<Option<Quit>, ServerError> {
         self.attend_outage(batch)?;
+        let due = self.due();
         if batch.is_empty() {
             let first = {
                 // Not the whole of us: what is lent to a task that waits must be shareable.
                 let Self { quit, disk, outage, events, clients, runtime, ending, .. } = &*self;
-                let wait = self.wait_time();
+                let wait = due.map(|due| due.saturating_duration_since(self.runtime.now()));
                 // The handle is dropped: that is a way to shut down, too.
                 let quit = async {
                     match quit.recv().await {
@@ -90,6 +94,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 Woken::Deadline => {}
             }
         }
+        self.note_lateness(due);
         while batch.len() < BATCH_MAX {
             let Ok(event) = self.events.try_recv() else { break };
             batch.extend(self.register(event));
@@ -98,6 +103,27 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         self.hear(batch);
         self.hear_clients();
         Ok(None)
+    }
+
+    /// Says so where what was due comes late: an application that holds the loop up, a machine that has too much to do, or
+    /// one that was suspended. It explains elections that nothing else explains.
+    fn note_lateness(&self, due: Option<Instant>) {
+        let Some(due) = due else { return };
+        let late = self.runtime.now().saturating_duration_since(due);
+        if late <= self.peer.config().timing.tick / 2 {
+            return;
+        }
+        self.published.measures.took(Took::LoopStall, late);
+        let now = self.runtime.now();
+        if let Some(suppressed) = self.shared.warnings.permit("loop.stalled", None, now) {
+            tracing::warn!(
+                event = "loop.stalled",
+                sid = self.shared.id.0,
+                ?late,
+                suppressed,
+                "the loop was held up"
+            );
+        }
     }
 
     /// Takes what people ask for.

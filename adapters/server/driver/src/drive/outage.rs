@@ -272,7 +272,8 @@ fn ended(opening: StartError, write: ServerError) -> ServerError {
             ServerError::DynamicConfig { path, source: Arc::new(source) }
         }
         other => {
-            tracing::error!(error = %other, "the data directory cannot be opened again");
+            let event = "disk.failed";
+            tracing::error!(event, error = %other, "the data directory cannot be opened again");
             write
         }
     }

@@ -33,9 +33,12 @@ impl<R: Runtime, A: Application> Server<R, A> {
     /// Steps of requests, of elections and of the disk: always there, from 0.
     fn measured(&self, figures: &mut Figures, peer: &PeerStatus) {
         let measures = &self.handle.published.measures;
-        for what in Took::ALL {
+        for what in Took::ALL.iter().filter(|what| **what != Took::LoopStall) {
             figures.summary(what.name(), what.detail(), &measures.spread(*what));
         }
+        let help = "How late the loop was, where it was late by more than half a tick.";
+        let stalls = measures.spread(Took::LoopStall);
+        figures.seconds_on_page("quorate_loop_stall_seconds", help, &stalls);
         for of in Of::ALL {
             for (id, spread) in measures.spreads(*of) {
                 figures.summary_of(of.name(), of.detail(), &id.to_string(), &spread);

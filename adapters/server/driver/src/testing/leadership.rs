@@ -303,6 +303,13 @@ pub async fn a_leader_whose_machine_was_suspended_counts_on_no_lease<R: Runtime>
     assert_eq!((leadership.check(), leadership.lease()), (Err(Lost::Deposed), None));
     let work = async { leadership.run(pending::<()>()).await };
     assert_eq!(stage.within("the end of its work", work).await, Err(Lost::Deposed));
+    // What its timers had waited for comes late, and that is told.
+    let server = ensemble.server(leader).clone();
+    let told = || {
+        let page = server.figures().page(&["quorate_loop_stall_seconds"]);
+        page.contains("_count ") && !page.contains("_count 0.0")
+    };
+    stage.until("a loop that was late", told).await;
     let token = leadership.token();
     drop(leadership);
     runtime.gate.release();

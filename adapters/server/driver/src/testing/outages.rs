@@ -113,6 +113,33 @@ pub async fn a_server_whose_disk_fails_gives_up_its_role_and_comes_back<R: Runti
     }
 }
 
+/// The only snapshot on its disk is of the first state: that has to take the place of what its application is by then, or all
+/// that is in the log would be applied a second time.
+pub async fn a_server_that_has_taken_no_snapshot_applies_nothing_twice<R: Runtime>(
+    stage: Stage<R>,
+) {
+    let mut ensemble = ensemble(&stage);
+    ensemble.adjust = |config| config.disk_retry = Duration::from_millis(50);
+    ensemble.start_all().await;
+    let (leader, _) = ensemble.agreed().await;
+    for entry in ["x", "y", "z"] {
+        stage.propose(ensemble.server(leader), entry).await;
+    }
+    let server = ensemble.server(leader).clone();
+    let aside = Aside::put(&ensemble, leader);
+    server.step_down().await;
+    says(&stage, &server, DiskFault::Failing).await;
+    aside.back();
+    stage.until("its disk", || server.status().metrics.disk_fault.is_none()).await;
+    ensemble.agreed().await;
+    stage.propose(&server, "behind it").await;
+    let all = stage.all_entries(&server).await;
+    assert_eq!(all.len(), 4, "{all:?}");
+    for id in ensemble.ids() {
+        assert_eq!(stage.all_entries(ensemble.server(id)).await, all, "{id}");
+    }
+}
+
 /// Whoever ends it meanwhile need not wait for the disk.
 pub async fn a_server_that_waits_for_its_disk_shuts_down<R: Runtime>(stage: Stage<R>) {
     let mut ensemble = ensemble(&stage);

@@ -159,7 +159,20 @@ impl Front {
         self.service.deadline().into_iter().chain(leader).min()
     }
 
+    /// A process that goes on begins with an older state, or with none.
+    pub(super) fn begins_again(&mut self, from: Option<Zxid>) {
+        self.wakes = None;
+        // To the core an application begins in its first state, and takes over later ones only.
+        if from.is_none() {
+            self.order(Order::Adopt(Zxid::ZERO, Bytes::new()));
+        }
+    }
+
     fn adopt(&mut self, label: Zxid, bytes: &Bytes) -> bool {
+        if label == Zxid::ZERO {
+            self.zookeeper.adopt(quorate_znode::Tree::new());
+            return true;
+        }
         let mut restore = ZooKeeper::restore(label);
         match restore.push(&mut &bytes[..]) {
             Ok(Some(tree)) => self.zookeeper.adopt(tree),

@@ -80,9 +80,11 @@ impl World {
         let (tick, remembered) = (server.config.timing.tick, server.remembered);
         let is_java = self.network.is_java(id);
         let front = || Box::new(Front::new(id, tick, remembered, is_java));
+        let label = contents.snapshots.last().map(|state| state.label);
+        let went_on = server.front.is_some();
         // The process of a server whose disk has failed is the same.
         let stays = server.front.take().map(|mut front| {
-            front.wakes = None;
+            front.begins_again(label);
             front
         });
         server.front = self.crowd.as_ref().map(|_| stays.unwrap_or_else(front));
@@ -111,6 +113,9 @@ impl World {
         self.network.host_up(now, id);
         self.enter_network();
         self.schedule_tick(id);
+        if went_on {
+            self.wake_front(id);
+        }
         Ok(())
     }
 

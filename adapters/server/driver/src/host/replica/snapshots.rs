@@ -177,8 +177,12 @@ impl<A: Application> Replica<A> {
         (self.planned, self.applied, self.told) = (Zxid::ZERO, Zxid::ZERO, Zxid::ZERO);
         self.base = staged.as_ref().map_or(Zxid::ZERO, |(label, _)| *label);
         self.snapshots = Snapshots::new(self.base);
-        self.staged = staged;
         self.orders.push_back(Order::Abandon);
+        self.staged = staged;
+        // To the core an application begins in its first state, and takes over later ones only.
+        if let Some((label, first)) = self.staged.take_if(|(label, _)| *label == Zxid::ZERO) {
+            self.orders.push_back(Order::Adopt(label, Box::new(first)));
+        }
         if let Some(worker) = &mut self.worker {
             worker.disk = disk.clone();
             (worker.reader, worker.applied) = (None, Zxid::ZERO);
