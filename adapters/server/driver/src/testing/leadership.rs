@@ -290,7 +290,7 @@ pub async fn waits_for_the_leadership_that_are_dropped_hold_nothing<R: Runtime>(
 pub async fn a_leader_whose_machine_was_suspended_counts_on_no_lease<R: Runtime>(stage: Stage<R>) {
     let stage = stage.gated(3);
     let mut ensemble = stage.electors(3, 0);
-    ensemble.adjust = |config| config.core.lease = Some(Duration::from_millis(300));
+    ensemble.adjust = |config| config.core.lease = Some(config.core.timing.tick * 4);
     ensemble.start_all().await;
     let (leader, _) = ensemble.agreed().await;
     let leadership = stage.within("leadership", ensemble.server(leader).leadership()).await;

@@ -203,7 +203,7 @@ macro_rules! suite {
                 a_port_in_use_is_named,
                 a_port_that_is_freed_in_time_is_taken,
                 a_data_directory_that_cannot_be_used_is_named,
-                a_disk_that_fails_ends_the_server_and_is_named,
+                a_disk_that_is_lost_ends_the_server_and_is_named,
                 a_configuration_that_cannot_work_is_named,
             }
             cancelling: {

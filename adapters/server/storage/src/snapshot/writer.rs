@@ -124,7 +124,8 @@ impl<F: Files> SnapshotWriter<F> {
             self.seal().map_err(at("write", &self.path))?;
         }
         self.flush().map_err(at("write", &self.path))?;
-        Ok(self.files.sync(&self.file).map_err(at("sync", &self.path))?)
+        self.files.sync(&self.file).map_err(at("sync", &self.path))?;
+        Ok(())
     }
 
     /// Removes what was written, for instance because the disk is full or the sender is gone.
