@@ -94,7 +94,9 @@ fn a_family_with_keys_has_a_summary_for_each() {
 fn times_of_ours_are_told_in_seconds_and_have_no_words() {
     let mut summary = Summary::default();
     let mut figures = Figures::default();
-    [1_500, 2_500].map(|millis| summary.observe(Duration::from_secs(1), millis));
+    for millis in [1_500, 2_500] {
+        summary.observe(Duration::from_secs(1), millis);
+    }
     let spread = summary.spread(Duration::from_secs(1));
     figures.seconds_on_page("quorate_stall_seconds", "How late.", &spread);
     let page = figures.page(&[]);

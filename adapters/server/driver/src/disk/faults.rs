@@ -44,18 +44,17 @@ impl Faults {
     }
 
     fn judge(&mut self, path: &Path, error: &io::Error) -> Option<DiskFault> {
-        match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(DiskFault::Full),
-            // What no opening anew has cured.
-            _ if is_eio(error) => {
-                let again = self.0.iter().any(|known| known == path) || self.0.len() >= FILES_MAX;
-                (!again).then(|| {
-                    self.0.push(path.to_owned());
-                    DiskFault::Failing
-                })
-            }
-            _ => Some(DiskFault::Failing),
+        if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+            return Some(DiskFault::Full);
         }
+        if is_eio(error) {
+            if self.0.len() >= FILES_MAX || self.0.iter().any(|known| known == path) {
+                // What no opening anew has cured.
+                return None;
+            }
+            self.0.push(path.to_owned());
+        }
+        Some(DiskFault::Failing)
     }
 }
 

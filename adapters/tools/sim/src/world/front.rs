@@ -12,11 +12,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use quorate_application::clients::{
     ClientId, Clients, Event as Told, Frame, Host, Input, Output as Wants, SyncId,
 };
-use quorate_application::{Application, Facts, Prepared, Restore, Snapshot, TxnTimes};
+use quorate_application::{Application, Facts, Prepared, Restore, TxnTimes};
 use quorate_core::id::{Origin, ReadId, ServerId};
 use quorate_core::message::Request;
 use quorate_core::output::Output;
@@ -146,26 +146,10 @@ impl Front {
         }
     }
 
-    /// The tree, as a snapshot writes it.
-    pub(super) fn state(&self) -> Bytes {
-        let (mut bytes, mut snapshot) = (BytesMut::new(), self.zookeeper.snapshot());
-        while snapshot.next(&mut bytes).unwrap_or(false) {}
-        bytes.freeze()
-    }
-
     /// When there is something to do, if nothing is ordered before.
     fn due(&self) -> Option<Instant> {
         let leader = self.leader.as_ref().and_then(|leader| leader.deadline());
         self.service.deadline().into_iter().chain(leader).min()
-    }
-
-    /// A process that goes on begins with an older state, or with none.
-    pub(super) fn begins_again(&mut self, from: Option<Zxid>) {
-        self.wakes = None;
-        // To the core an application begins in its first state, and takes over later ones only.
-        if from.is_none() {
-            self.order(Order::Adopt(Zxid::ZERO, Bytes::new()));
-        }
     }
 
     fn adopt(&mut self, label: Zxid, bytes: &Bytes) -> bool {

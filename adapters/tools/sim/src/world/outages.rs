@@ -8,15 +8,28 @@
 //! As a driver does it. The process is the same: what surrounds the machine goes on, the service and its clients with it, and
 //! what the system has in memory of the files stays readable until the power goes.
 
+use bytes::Bytes;
 use quorate_core::id::ServerId;
 use quorate_core::input::Event;
+use quorate_core::zxid::Zxid;
 
 use crate::faults::{CrashKind, FaultClass};
 use crate::network::{hit, up_to};
 use crate::record::What as Told;
 use crate::rule::Violation;
 use crate::world::World;
-use crate::world::front::Order;
+use crate::world::front::{Front, Order};
+
+impl Front {
+    /// A process that goes on begins with an older state, or with none.
+    pub(super) fn begins_again(&mut self, from: Option<Zxid>) {
+        self.wakes = None;
+        // To the core an application begins in its first state, and takes over later ones only.
+        if from.is_none() {
+            self.order(Order::Adopt(Zxid::ZERO, Bytes::new()));
+        }
+    }
+}
 
 impl World {
     /// A disk fails. A server of ours gives up its role, one of ZooKeeper's ends, as do those of earlier versions.
