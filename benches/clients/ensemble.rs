@@ -223,11 +223,11 @@ fn ask(port: u16, word: &str) -> Outcome<String> {
 }
 
 /// Where servers run, and where the load: the first and the second of the processors.
-const SERVERS: &str = "0";
+pub(crate) const SERVERS: &str = "0";
 const LOAD: &str = "1";
 
 /// A program on one processor, where there is `taskset`.
-fn on_core(core: &str, program: &str) -> Command {
+pub(crate) fn on_core(core: &str, program: &str) -> Command {
     if !can_pin() {
         return Command::new(program);
     }
@@ -270,7 +270,7 @@ fn java() -> Command {
 }
 
 /// Where cargo builds.
-fn target() -> PathBuf {
+pub(crate) fn target() -> PathBuf {
     let program = std::env::current_exe().unwrap_or_default();
     program.ancestors().nth(3).unwrap_or(Path::new(".")).to_owned()
 }

@@ -47,6 +47,11 @@ pub(crate) struct Ran {
 }
 
 impl Load {
+    /// Whether each write waits for the one before.
+    pub(crate) fn is_one_write(self) -> bool {
+        self.writers == (1, 1)
+    }
+
     /// Runs for so long.
     pub(crate) fn run(self, ensemble: &Ensemble, lasts: Duration) -> Outcome<Ran> {
         let mut poll = Poll::new()?;

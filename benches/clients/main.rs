@@ -12,9 +12,11 @@
 //! ```
 //!
 //! The servers have one core, the load the other one. What a server costs is its processor time, from `/proc`, for each
-//! request. In the end all servers are killed at once and started again: each write that was acknowledged must be there.
+//! request. Beside one write at a time stands what the disks and sockets of this run take that send, flush and acknowledge and do
+//! nothing else, on the servers' core. In the end all servers are killed at once and started again: each write that was acknowledged must be there.
 #![expect(clippy::print_stdout, reason = "its result")]
 
+mod bare;
 mod client;
 mod ensemble;
 mod failover;
@@ -77,6 +79,9 @@ fn costs(kind: Kind, loads: &[Load], seconds: Duration) -> Outcome<()> {
         let ran = load.run(&ensemble, seconds)?;
         acknowledged += ran.acknowledged;
         println!("  {ran}");
+        if load.is_one_write() {
+            println!("  {}", bare::rounds(seconds)?);
+        }
     }
     ensemble.kill_all()?;
     ensemble.start_all()?;

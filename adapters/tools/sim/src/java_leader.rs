@@ -65,9 +65,14 @@ impl Leader {
         }
     }
 
-    /// A learner was heard from about this session, or a client of its own spoke. `SessionTrackerImpl.touchSession`.
-    pub(crate) fn touch(&mut self, now: Instant, session: i64, timeout_ms: i32) -> bool {
-        self.tracker.touch(now, session, timeout_ms)
+    /// A learner was heard from about this session. `SessionTrackerImpl.touchSession`.
+    pub(crate) fn touch(&mut self, now: Instant, session: i64, timeout_ms: i32) {
+        self.tracker.touch(now, session, timeout_ms);
+    }
+
+    /// A client of its own spoke, which has this session. `ZooKeeperServer.touch`.
+    pub(crate) fn touch_own(&mut self, now: Instant, session: i64) {
+        self.tracker.touch_own(now, session);
     }
 
     /// A client has come with a session to a learner. `LeaderZooKeeperServer.checkIfValidGlobalSession`, and `setOwner` in

@@ -167,7 +167,7 @@ impl Judge {
             let detail = format!("{zxid} is of {}, and the one before it of {ms}", header.time);
             return broken(Rule::Times, server, detail);
         }
-        // A leader of ZooKeeper looks at no list there.
+        // A leader of ZooKeeper looks at no list there, nor at whether the session ends (`PrepRequestProcessor`).
         let unasked = by_java && header.kind == kind::DELETE_CONTAINER;
         if unasked {
         } else if let Outcome::Multi(outcomes) = &outcome {
@@ -193,7 +193,9 @@ impl Judge {
             versions.retain(|(at, _)| *at != zxid);
             versions.push((zxid, now));
         }
-        self.sessions.on_committed(server, zxid, header, &outcome)?;
+        if !unasked {
+            self.sessions.on_committed(server, zxid, header, &outcome)?;
+        }
         owners_live(server, &self.tree)?;
         if header.client != 0 && header.cxid != 0 {
             self.by_request.insert(header.request(), zxid);

@@ -16,6 +16,7 @@ struct Session {
     /// By which way its requests come; none if that is not known yet.
     owner: Option<Origin>,
     expires: Instant,
+    timeout_ms: i32,
 }
 
 /// Why a session may not be asked for something: `SessionTracker.checkSession`.
@@ -42,7 +43,7 @@ impl Tracker {
 
     /// `trackSession`: of one that is known the owner stays, and so does that it ends.
     pub(super) fn track(&mut self, now: Instant, id: i64, timeout_ms: i32) {
-        let new = Session { closing: false, owner: None, expires: now };
+        let new = Session { closing: false, owner: None, expires: now, timeout_ms };
         self.sessions.entry(id).or_insert(new);
         self.update(now, id, timeout_ms);
     }
@@ -54,6 +55,15 @@ impl Tracker {
             self.update(now, id, timeout_ms);
         }
         lives
+    }
+
+    /// A client of its own has spoken: the time-out is that of the connection (`ServerCnxn.getSessionTimeout`), whether the
+    /// session is in the leader's tree yet or not. `ZooKeeperServer.touch`.
+    pub(super) fn touch_own(&mut self, now: Instant, id: i64) {
+        let lives = self.sessions.get(&id).filter(|session| !session.closing);
+        if let Some(timeout_ms) = lives.map(|session| session.timeout_ms) {
+            self.update(now, id, timeout_ms);
+        }
     }
 
     /// `checkSession`.
@@ -133,9 +143,12 @@ mod tests {
         let mut tracker = Tracker::new(Duration::from_millis(500));
         tracker.track(at(0), 7, 1000);
         tracker.track(at(0), 8, 1000);
+        tracker.track(at(0), 9, 1000);
         assert!(tracker.touch(at(600), 8, 1000));
+        tracker.touch_own(at(1400), 9);
         assert_eq!(tracker.poll(at(1499)), Vec::<i64>::new());
-        assert_eq!(tracker.poll(at(9000)), [7, 8], "of a leader that stood still, all");
+        assert_eq!(tracker.poll(at(2000)), [7, 8]);
+        assert_eq!(tracker.poll(at(9000)), [9], "of a leader that stood still, all");
         assert!(!tracker.touch(at(9000), 8, 1000));
         assert_eq!(tracker.check(8, Origin::Service), Err(Refused::Expired));
     }

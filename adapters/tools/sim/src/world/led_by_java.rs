@@ -56,11 +56,8 @@ impl Front {
             }
             Told::Retired => self.leader = None,
             Told::Received { frames, .. } if frames.iter().any(is_heard) => {
-                let timeout = session.and_then(|session| self.tree().session(session));
-                if let (Some(leader), Some(session), Some(timeout)) =
-                    (&mut self.leader, session, timeout)
-                {
-                    leader.touch(shown, session, timeout);
+                if let (Some(leader), Some(session)) = (&mut self.leader, session) {
+                    leader.touch_own(shown, session);
                 }
             }
             Told::Touched { sessions, .. } => {
