@@ -55,10 +55,39 @@ impl Prepared {
 pub struct Facts {
     /// The number that the transaction will have.
     pub zxid: Zxid,
-    /// The wall clock, in milliseconds since 1970; the transaction carries it, too.
+    /// The time of the transaction in milliseconds since 1970, which it carries, too: see [`TxnTimes`].
     pub now_ms: i64,
     /// How many bytes the body of the transaction may have.
     pub bytes_max: usize,
+}
+
+/// The times of one leader's transactions, in milliseconds since 1970.
+///
+/// Clients read them as those of nodes (`ctime`, `mtime`). They are the leader's wall clock, but that can be set back, and then
+/// what happened later would be earlier: of one leader's transactions none has an earlier time than the one before. Another
+/// leader goes by its own clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TxnTimes {
+    last_ms: Option<i64>,
+}
+
+impl TxnTimes {
+    /// Those of a leader that has made no transaction.
+    pub const fn new() -> Self {
+        Self { last_ms: None }
+    }
+
+    /// The time of the next transaction, where the wall clock shows this.
+    pub fn next(&mut self, wall_ms: i64) -> i64 {
+        let time_ms = self.last_ms.map_or(wall_ms, |last_ms| last_ms.max(wall_ms));
+        self.last_ms = Some(time_ms);
+        time_ms
+    }
+
+    /// The leadership is over.
+    pub const fn forget(&mut self) {
+        self.last_ms = None;
+    }
 }
 
 /// The application refuses a request, with a number that says why. ZooKeeper's are negative.
@@ -91,5 +120,18 @@ impl fmt::Display for Rejected {
             );
         }
         write!(f, "refused by the application: {}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_times_of_one_leader_never_go_back() {
+        let mut times = TxnTimes::new();
+        assert_eq!([7, 9, 3, 9, 10].map(|wall_ms| times.next(wall_ms)), [7, 9, 9, 9, 10]);
+        times.forget();
+        assert_eq!([-3, -4].map(|wall_ms| times.next(wall_ms)), [-3, -3], "a clock before 1970");
     }
 }

@@ -306,6 +306,47 @@ mod tests {
         }
     }
 
+    /// The clock of a machine that is suspended whenever it waits: its timer ends early, by that clock.
+    #[derive(Clone)]
+    struct Suspended(Arc<Mutex<(Instant, Vec<Duration>)>>);
+
+    impl Suspended {
+        fn sleeps(&self) -> Vec<Duration> {
+            self.0.lock().unwrap().1.clone()
+        }
+    }
+
+    impl Clock for Suspended {
+        fn now(&self) -> Instant {
+            self.0.lock().unwrap().0
+        }
+
+        fn sleep(&self, duration: Duration) -> impl Future<Output = ()> + Send {
+            let (now, sleeps) = &mut *self.0.lock().unwrap();
+            *now += Duration::from_secs(3600);
+            sleeps.push(duration);
+            std::future::ready(())
+        }
+    }
+
+    /// A timer stands still while its machine does, and would end an hour after the lease.
+    #[test]
+    fn a_lease_is_over_at_once_on_a_machine_that_was_suspended() {
+        let gate = Arc::new(gate().0);
+        let begun = Instant::now();
+        let clock = Suspended(Arc::new(Mutex::new((begun, Vec::new()))));
+        gate.set(FIRST, Some(begun + Duration::from_secs(600)));
+        let guard = block_on(gate.acquire(&clock)).unwrap();
+        assert!(guard.check().is_ok());
+        assert_eq!(block_on(guard.lost()), Lost::Deposed);
+        assert_eq!((guard.check(), guard.lease()), (Err(Lost::Deposed), None));
+        assert_eq!(
+            clock.sleeps(),
+            [Duration::from_millis(500)],
+            "the clock is looked at again soon"
+        );
+    }
+
     #[test]
     fn leadership_that_is_not_confirmed_permits_nothing_and_ends_nothing() {
         let (gate, _) = gate();

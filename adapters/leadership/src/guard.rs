@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_lite::future::or;
 
@@ -59,8 +59,8 @@ impl<C: Clock> Leadership<C> {
     /// To be asked before each single action of a leader, not once: the answer may be stale as soon as it is
     /// given. There is no way to ask whether a server *is* the leader.
     ///
-    /// Where there are leases it compares this machine's monotonic clock. A clock that stops while the
-    /// machine is suspended does not count that time: there, the token is the guarantee.
+    /// Where there are leases it compares this machine's monotonic clock, with the time in which the machine was
+    /// suspended where the system tells it (Linux): see [`boot_time`](crate::boot_time).
     ///
     /// # Errors
     ///
@@ -87,14 +87,16 @@ impl<C: Clock> Leadership<C> {
     }
 
     /// Waits until leadership is over, and tells why. A leader that gives it up in order waits until the guard is
-    /// dropped.
+    /// dropped. After a suspension of the machine it may take up to half a second until a lease is found to be over; a
+    /// [`check`](Self::check) finds that at once.
     pub async fn lost(&self) -> Lost {
         loop {
             let changed = self.gate.changed.listen();
             match self.standing() {
                 Ok(Some(until)) => {
                     let left = until.saturating_duration_since(self.clock.now());
-                    or(changed, self.clock.sleep(left)).await;
+                    // A timer may stand still while the machine is suspended.
+                    or(changed, self.clock.sleep(left.min(LOOK_EVERY))).await;
                 }
                 Ok(None) => changed.await,
                 Err(lost) => return lost,
@@ -114,6 +116,9 @@ impl<C: Clock> Leadership<C> {
         or(async { Err(self.lost().await) }, async { Ok(work.await) }).await
     }
 }
+
+/// How long a wait for the end of a lease is at most before the clock is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 impl<C: Clock> Drop for Leadership<C> {
     fn drop(&mut self) {

@@ -21,6 +21,7 @@
 //! of this crate by name: the crates that elect re-export it. [`LeadershipGate`] and [`Clock`] are for those.
 #![forbid(unsafe_code, unused_must_use)]
 
+pub mod boot_time;
 mod clock;
 mod error;
 mod gate;

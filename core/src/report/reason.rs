@@ -195,6 +195,8 @@ pub enum Reason {
         /// How long a write waits, at least.
         waits: Duration,
     },
+    /// The disk here has failed: this server gives up its role until the disk works again.
+    DiskFailed,
     /// A voter has newer history than this leader; the next election will find it.
     NewerHistory {
         /// Who.
@@ -369,6 +371,7 @@ impl fmt::Display for Reason {
             Self::NoQuorum { phase, members } => {
                 write!(f, "no quorum in {phase}, only {}", Set(members))
             }
+            Self::DiskFailed => f.write_str("the disk here has failed"),
             Self::DiskHangs { waits } => {
                 write!(f, "a write has waited for the disk for {} ms", waits.as_millis())
             }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use etcd_client::Client;
 use quorate_core::recipe::{Attempt, Failure, SessionId};
-use quorate_recipes::Reporter;
+use quorate_recipes::{Reporter, now, until};
 
 use crate::error::failure;
 use crate::watches::Watches;
@@ -60,7 +60,7 @@ pub(crate) async fn renew_while_answered(
     let id = SessionId(session.lease);
     let every = session.time_to_live / 3;
     let mut client = session.client.clone();
-    let mut sent = Instant::now();
+    let mut sent = now();
     // The first renewal is part of opening the stream.
     let opened = client.lease_keep_alive(session.lease);
     let (mut keeper, mut answers) = match tokio::time::timeout(every, opened).await {
@@ -73,8 +73,8 @@ pub(crate) async fn renew_while_answered(
             report.connected(id, session.time_to_live);
         }
         session.renewed(report, sent);
-        tokio::time::sleep_until((sent + every).into()).await;
-        sent = Instant::now();
+        until(sent + every).await;
+        sent = now();
         let renewed = async {
             keeper.keep_alive().await?;
             answers.message().await

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use etcd_client::{Client, ConnectOptions};
 use quorate_core::recipe::{Attempt, Failure, SessionId, lease, offer};
 use quorate_recipes::{
-    Backoff, Change, Contender, Reporter, Settings, StartError, Store, StoreError, begin,
+    Backoff, Change, Contender, Reporter, Settings, StartError, Store, StoreError, begin, now,
 };
 
 use crate::config::Config;
@@ -136,7 +136,7 @@ impl Etcd {
         }
         let granted = async {
             let mut client = Client::connect(&self.config.endpoints, Some(options)).await?;
-            let sent = Instant::now();
+            let sent = now();
             let granted = client.lease_grant(self.config.seconds(), None).await?;
             let seconds = u64::try_from(granted.ttl()).unwrap_or(0);
             let time_to_live = Duration::from_secs(seconds);

@@ -44,7 +44,7 @@ pub use quorate_leadership::{FencingToken, LeadershipError, Lost};
 
 pub use crate::backoff::Backoff;
 pub use crate::candidate::{Candidate, Leadership, ask};
-pub use crate::clock::Tokio;
+pub use crate::clock::{Tokio, now, until};
 pub use crate::contender::Contender;
 pub use crate::designation::{Designation, DesignationError, designate};
 pub use crate::error::{AskError, PathFault, StartError, StoreError};

@@ -11,13 +11,13 @@
 
 use std::future::{Future, pending};
 use std::pin::Pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use quorate_core::recipe::offer::Session;
 use quorate_leadership::FencingToken;
-use tokio::time::Instant;
 
+use crate::clock::now;
 use crate::contender::Contender;
 use crate::designation::Designation;
 use crate::reporter::StoreEvent;
@@ -65,7 +65,7 @@ impl Outage {
             identity: settings.identity.clone(),
             session_time: settings.session_timeout,
             look: None,
-            since: Some(Instant::now()),
+            since: Some(now()),
             is_designated: false,
             lingers: false,
             held_back: None,
@@ -85,7 +85,7 @@ impl Outage {
                 self.is_designated
             }
             StoreEvent::Session(Session::Suspended | Session::Expired) => {
-                self.since.get_or_insert_with(Instant::now);
+                self.since.get_or_insert_with(now);
                 self.held_back = None;
                 false
             }
@@ -143,7 +143,7 @@ impl Outage {
 
     /// What follows from the designation that was found, for a candidate that leads with this token or does not.
     pub(crate) fn judge(&mut self, found: Found, leads: Option<FencingToken>) -> Order {
-        let now = Instant::now();
+        let now = now();
         let waited = self.since.is_some_and(|since| since + self.session_time <= now);
         let is_elected = leads.is_some() && !self.is_designated;
         if !waited || is_elected {

@@ -60,7 +60,7 @@ impl Reporter {
         self.send(StoreEvent::Session(Session::Expired));
     }
 
-    /// The store counts the request sent at `sent`, or a later one, as keeping the session alive. With the lease
+    /// The store counts the request sent at `sent` (by [`now`](crate::now)), or a later one, as keeping the session alive. With the lease
     /// recipe it surely counts no later one, even if that was answered. A store that counts each request that it
     /// answers does not report it there.
     pub fn renewed(&self, session: SessionId, sent: Instant) {

@@ -5,15 +5,14 @@
 
 use std::future::pending;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quorate_core::recipe::{LeadershipChange, Loss};
 use quorate_core::time::Instant as CoreInstant;
 use quorate_leadership::{FencingToken, LeadershipGate};
 use tokio::sync::{Notify, mpsc};
-use tokio::time::{Instant, sleep_until};
 
-use crate::clock::Origin;
+use crate::clock::{Origin, now, until};
 use crate::error::StartError;
 use crate::events::Event;
 use crate::machine::{Input, Machine, Output};
@@ -126,7 +125,7 @@ impl<S: Store> Run<S> {
 
     /// The next input; none if the guards have to be looked at, or nothing follows.
     async fn next(&mut self) -> Option<Input> {
-        let due = self.machine.deadline().map(|at| self.origin.to_std(at).into());
+        let due = self.machine.deadline().map(|at| self.origin.to_std(at));
         let listens_to_stop = self.phase != Phase::Stopping;
         tokio::select! {
             reported = self.reports.recv() => reported.and_then(|event| self.hear(event)),
@@ -181,8 +180,7 @@ impl<S: Store> Run<S> {
         // What is left in a session that goes on would stand in the row for as long as that.
         let leaves_nothing = self.is_over || !self.store.is_shared();
         let is_stopping = self.phase == Phase::Stopping && !self.awaits_release && leaves_nothing;
-        self.ends_at =
-            is_stopping.then(|| self.ends_at.unwrap_or_else(|| Instant::now() + self.deadline));
+        self.ends_at = is_stopping.then(|| self.ends_at.unwrap_or_else(|| now() + self.deadline));
     }
 
     /// What the store reported, unless it has to wait until the guards of a designation are gone.
@@ -208,7 +206,7 @@ impl<S: Store> Run<S> {
                     tracing::warn!(%token, "leads by designation");
                     self.publisher.event(Event::Designated(token));
                 }
-                self.gate.set(self.token, Some(until.into_std()));
+                self.gate.set(self.token, Some(until));
                 self.publisher.set_status(|status| status.leads = Some(token));
             }
         }
@@ -314,7 +312,7 @@ impl<S: Store> Run<S> {
 /// Waits until then; for ever if there is no such time.
 async fn at(time: Option<Instant>) {
     match time {
-        Some(time) => sleep_until(time).await,
+        Some(time) => until(time).await,
         None => pending().await,
     }
 }

@@ -4,12 +4,11 @@
 //! each node; so a change is made in two steps, of which the second fails if anything came between.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::Bytes;
 use quorate_core::recipe::lease::{Answer, Call, Held, Record};
 use quorate_core::recipe::{Attempt, Failure};
-use quorate_recipes::{Contender, Reporter, StoreError, begin};
+use quorate_recipes::{Contender, Reporter, StoreError, begin, now};
 use zookeeper_client::{Client, CreateMode, Error, OneshotWatcher, Stat};
 
 use crate::config::Config;
@@ -27,7 +26,7 @@ pub(crate) async fn call(
 ) {
     let config = Arc::clone(config);
     begin(async move {
-        let called = Instant::now();
+        let called = now();
         let client = session.client();
         // A read is answered by any server that has not yet found its leader gone.
         let passes_leader = !matches!(call, Call::Read { .. });

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use quorate_core::recipe::SessionId;
-use quorate_recipes::{Reporter, StoreError};
+use quorate_recipes::{Reporter, StoreError, now};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use zookeeper_client::{Client, SessionState, StateWatcher};
@@ -122,11 +122,11 @@ impl Session {
 /// Sends heartbeats for as long as the future lives.
 async fn beat(client: Client, beats: Arc<Mutex<Heartbeats>>, told: watch::Sender<Option<Instant>>) {
     loop {
-        let sent = Instant::now();
+        let sent = now();
         if client.sync("/").await.is_ok() {
             let counted = {
                 let mut beats = locked(&beats);
-                beats.answered(sent, Instant::now());
+                beats.answered(sent, now());
                 beats.counted(sent)
             };
             // Each of them is news: what was reported before may have come while the candidate was disconnected.

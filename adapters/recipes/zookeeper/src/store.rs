@@ -2,11 +2,11 @@
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use quorate_core::recipe::{Attempt, Failure, lease, offer};
 use quorate_recipes::{
-    Backoff, Change, Contender, Reporter, Settings, StartError, Store, StoreError,
+    Backoff, Change, Contender, Reporter, Settings, StartError, Store, StoreError, now,
 };
 use zookeeper_client::{Client, Error};
 
@@ -38,7 +38,7 @@ impl Store for ZooKeeper {
         };
         let mut backoff = Backoff::new();
         loop {
-            let sent = Instant::now();
+            let sent = now();
             match self.connect(hosts).await {
                 Ok(client) => {
                     backoff.reset();

@@ -131,7 +131,7 @@ impl Runtime for Tokio {
     }
 
     fn now(&self) -> Instant {
-        tokio::time::Instant::now().into_std()
+        tokio::time::Instant::now().into_std() + quorate_driver::boot_time::suspended()
     }
 }
 

@@ -82,7 +82,9 @@ pub trait Application: Send + 'static {
         None
     }
 
-    /// The restored state becomes the application's; nothing is prepared on the old one any more.
+    /// The restored state becomes the application's; nothing is prepared on the old one any more. It is older than the old
+    /// one where the server has opened its disk again after a failure: the transactions between come again then, before this
+    /// server serves.
     fn adopt(&mut self, staged: Self::Staged);
 
     /// Tells the text and version of the ensemble's configuration, and the wall clock in

@@ -36,7 +36,7 @@ pub use application::clients;
 pub use application::{Application, Restore, RestoreError, Snapshot, SnapshotError};
 pub use framing::{PIECE_BYTES_MAX, PieceTooLong};
 pub use none::{NoApplication, Nothing, RestoreNothing, UnwantedState};
-pub use quorate_core::prepared::{Facts, Prepared, Rejected};
+pub use quorate_core::prepared::{Facts, Prepared, Rejected, TxnTimes};
 pub use state_machine::{Reading, Replicated, SET_DATA, Saved, StateMachine};
 
 /// The examples of the package's README compile.

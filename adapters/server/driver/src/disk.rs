@@ -7,6 +7,7 @@
 //! ```
 
 mod error;
+mod faults;
 mod handle;
 mod incoming;
 mod outgoing;
@@ -19,6 +20,7 @@ pub(crate) mod tests;
 mod thread;
 
 pub(crate) use error::{DiskReadError, SnapshotFault};
+pub(crate) use faults::Faults;
 pub(crate) use handle::{Disk, DiskHandle};
 pub(crate) use incoming::{Intake, Received, Reception, Wanted, push, receive};
 pub(crate) use outgoing::{Piece, Pieces, send_log, send_snapshot};

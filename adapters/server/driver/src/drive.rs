@@ -11,10 +11,12 @@ mod clients;
 mod inputs;
 mod leaving;
 mod notes;
+mod outage;
 mod outputs;
 mod publish;
 
 pub(crate) use clients::{ClientLinks, Place};
+pub(crate) use outage::{Outage, Reopen, Reopened};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,7 +36,7 @@ use quorate_core::report::Report;
 use quorate_core::time::Instant as CoreInstant;
 use quorate_leadership::LeadershipGate;
 
-use crate::disk::Disk;
+use crate::disk::{Disk, Faults};
 use crate::error::ServerError;
 use crate::host::callers::Ask;
 use crate::host::proposal::ProposeError;
@@ -47,6 +49,7 @@ use crate::net::outbound::Outbound;
 use crate::proposals::{Proposals, Seen};
 use crate::runtime::Runtime;
 use crate::status::Published;
+use crate::wall_clock::Steps;
 
 /// One server, assembled.
 pub(crate) struct Driver<R: Runtime, A: Application> {
@@ -79,8 +82,18 @@ pub(crate) struct Driver<R: Runtime, A: Application> {
     pub(crate) warn_at: Option<Instant>,
     /// When to publish what has changed since it was published last.
     pub(crate) publish_at: Option<Instant>,
+    /// Whether the wall clock was set.
+    pub(crate) wall_steps: Steps,
     /// It ends gracefully, and transfers its leadership before.
     pub(crate) ending: bool,
+    /// The disk has failed, and this server is out of service until it works again.
+    pub(crate) outage: Option<Outage<A>>,
+    pub(crate) reopen: Reopen<A>,
+    pub(crate) disk_faults: Faults,
+    /// How long after a failure the disk is tried.
+    pub(crate) disk_retry: Duration,
+    /// What the oracle said last.
+    pub(crate) oracle: Option<bool>,
     /// The ports of this server.
     pub(crate) listeners: Listeners<R>,
     /// Where its introductions say that it listens for elections.
@@ -168,12 +181,14 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         let at = CoreInstant::from_origin(now.saturating_duration_since(self.origin));
         turn.seen = Seen::at(now);
         self.replica.begin_turn(turn.seen);
+        let before = self.outage.as_ref().map(|_| self.peer.status().state);
         let mut events = std::mem::take(&mut turn.events);
         for event in events.drain(..) {
             self.note_event(&event, turn);
             self.advance(Input { at, event }, &mut turn.outputs);
         }
         turn.events = events;
+        before.into_iter().for_each(|before| self.report_outage(before, turn));
         if self.peer.deadline().is_some_and(|(due, _)| due <= at) {
             self.advance(Input { at, event: Event::Tick }, &mut turn.outputs);
         }
@@ -258,13 +273,11 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         self.origin + at.since_origin()
     }
 
-    /// How long until something is due; none if nothing is.
-    fn wait_time(&self) -> Option<Duration> {
+    /// When something is due; none if nothing is.
+    fn due(&self) -> Option<Instant> {
         let core = self.peer.deadline().map(|(at, _)| self.time(at));
         let service = self.replica.deadline().map(|at| self.time(at));
         let words = self.replica.words_due().map(|at| self.time(at));
-        let due =
-            [core, service, words, self.warn_at, self.publish_at].into_iter().flatten().min()?;
-        Some(due.saturating_duration_since(self.runtime.now()))
+        [core, service, words, self.warn_at, self.publish_at].into_iter().flatten().min()
     }
 }

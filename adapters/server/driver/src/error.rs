@@ -1,5 +1,6 @@
 //! Why a server cannot start, and why it ends.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -88,11 +89,31 @@ pub(crate) fn port_name(plane: Plane) -> &'static str {
     }
 }
 
+/// What keeps a server that runs from service: it has given up its role, and waits for its disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DiskFault {
+    /// There is no room left, or none of its user's share (ENOSPC, EDQUOT).
+    Full,
+    /// It does not take or give what it is to, for another reason.
+    Failing,
+}
+
+impl fmt::Display for DiskFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full => "disk full",
+            Self::Failing => "disk failing",
+        })
+    }
+}
+
 /// Why a server has ended without being asked to.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// A write to the data directory failed: what a crash would leave there is not known.
+    /// A write to the data directory failed, and it is of no use to wait for the disk: one file was refused with EIO twice,
+    /// the directory holds less than was durable there, or it happened while the server was about to end.
     #[error("the disk failed: {source}")]
     Disk {
         /// What could not be written.

@@ -58,10 +58,11 @@ mod task_group;
 pub mod testing;
 mod threads;
 mod turns;
+mod wall_clock;
 pub mod zoo_cfg;
 
 pub use config::{BuildError, ServerConfig, ServerConfigBuilder, replace_membership};
-pub use error::{ServerError, StartError};
+pub use error::{DiskFault, ServerError, StartError};
 pub use host::proposal::{
     Proposal, ProposeError, Proposed, ReadError, ReconfigureError, Setback, TakeSnapshotError,
     TransferError, UnknownOutcome,
@@ -72,7 +73,7 @@ pub use quorate_application::{
     RestoreError, Saved, Snapshot, SnapshotError, StateMachine, clients,
 };
 pub use quorate_core as core;
-pub use quorate_leadership::{FencingToken, LeadershipError, Lost};
+pub use quorate_leadership::{FencingToken, LeadershipError, Lost, boot_time};
 pub use quorate_metrics as metrics;
 pub use runtime::{
     Leadership, OnRuntime, Runtime, lengthen_queue, limit_queue, reset_on_close, tune,

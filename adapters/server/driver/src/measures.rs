@@ -10,8 +10,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use quorate_core::id::ServerId;
+use quorate_leadership::boot_time;
 use quorate_metrics::{Detail, SharedSummary, Spread};
 
+use crate::error::DiskFault;
 use crate::lock::locked;
 
 /// Where it is put.
@@ -28,6 +30,8 @@ pub(crate) struct Measures {
     pending_syncs: AtomicU64,
     /// Round trips of a leader's pings, in microseconds.
     round_trips: Mutex<BTreeMap<ServerId, Arc<AtomicU64>>>,
+    /// Why the server is out of service, if that is because of its disk.
+    disk_fault: Mutex<Option<DiskFault>>,
 }
 
 /// The lengths of proposals of one leadership, in bytes; -1 before the first.
@@ -68,6 +72,8 @@ named! {
     Took:
     /// From the loss of a leader, or the start, to the next one; on each server that votes.
     Election => "election_time";
+    /// The loop was held up, or its machine: by how much it was late. Told in seconds, under a name of ours.
+    LoopStall => "loop_stall";
     /// Without service.
     Unavailable => "unavailable_time";
     /// The same, on a server that leads then.
@@ -130,6 +136,8 @@ named! {
     /// Forced writes that were worth a warning.
     SlowSyncs => "fsync_threshold_exceed_count";
     FailedSnapshots => "snapshot_error_count";
+    /// Failures of the disk for which the server left service; told under a name of ours.
+    DiskOutages => "disk_outages";
     /// Transactions that went to the disk.
     Logged => "sync_processor_request_queued";
     /// Requests that went to be prepared.
@@ -192,7 +200,7 @@ impl Default for Measures {
     fn default() -> Self {
         let none = || AtomicI64::new(-1);
         Self {
-            began: Instant::now(),
+            began: boot_time::now(),
             summaries: std::array::from_fn(|_| OnceLock::new()),
             counters: std::array::from_fn(|_| AtomicU64::new(0)),
             keyed: Default::default(),
@@ -200,6 +208,7 @@ impl Default for Measures {
             sizes: Sizes { last: none(), min: none(), max: none() },
             pending_syncs: AtomicU64::new(0),
             round_trips: Mutex::default(),
+            disk_fault: Mutex::default(),
         }
     }
 }
@@ -212,7 +221,7 @@ impl Measures {
 
     /// There is so much of something now.
     pub(crate) fn saw(&self, what: Took, much: u64) {
-        self.saw_at(Instant::now(), what, much);
+        self.saw_at(boot_time::now(), what, much);
     }
 
     /// The same, for who has looked at the clock already: a look costs more than the rest.
@@ -270,7 +279,17 @@ impl Measures {
         self.disk_since.store(since, Relaxed);
     }
 
+    /// The server is out of service because of its disk, or is not any more.
+    pub(crate) fn disk_fails(&self, fault: Option<DiskFault>) {
+        let before = std::mem::replace(&mut *locked(&self.disk_fault), fault);
+        self.count(Counted::DiskOutages, usize::from(fault.is_some() && before.is_none()));
+    }
+
     // --- for who asks ---
+
+    pub(crate) fn disk_fault(&self) -> Option<DiskFault> {
+        *locked(&self.disk_fault)
+    }
 
     /// For how long the disk's thread has been at the same work; zero if it has none.
     pub(crate) fn disk_busy(&self) -> Duration {

@@ -14,6 +14,7 @@ use quorate_core::id::{LinkId, ServerId, Ticket};
 use quorate_core::message::{Packet, Request};
 use quorate_core::txn::Txn;
 use quorate_core::zxid::{Epoch, Zxid};
+use quorate_leadership::boot_time;
 
 use crate::measures::{Counted, Keyed, Measures, Of, Took, micros, millis};
 
@@ -56,7 +57,7 @@ pub(crate) struct Seen {
 impl Seen {
     /// By both clocks.
     pub(crate) fn now() -> Self {
-        Self::at(Instant::now())
+        Self::at(boot_time::now())
     }
 
     /// The same at a time that was looked at just now.

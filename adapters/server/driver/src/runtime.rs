@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use futures_io::{AsyncRead, AsyncWrite};
-use quorate_leadership::Clock;
+use quorate_leadership::{Clock, boot_time};
 use socket2::{SockRef, TcpKeepalive};
 
 /// An async runtime.
@@ -69,9 +69,11 @@ pub trait Runtime: Clone + Send + Sync + 'static {
     /// Connects. Applies [`tune`]. Dropping the future gives up.
     fn dial(&self, to: SocketAddr) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 
-    /// The monotonic clock. To override where a runtime can pause its own.
+    /// The monotonic clock, with the time in which the machine was suspended: leases end meanwhile
+    /// ([`boot_time`]). To override where a runtime can pause its own, to which
+    /// [`boot_time::suspended`] is to be added then.
     fn now(&self) -> Instant {
-        Instant::now()
+        boot_time::now()
     }
 }
 

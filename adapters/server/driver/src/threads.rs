@@ -2,7 +2,7 @@
 
 use std::io;
 
-use async_channel::bounded;
+use async_channel::{Sender, bounded};
 
 /// Runs what blocks on a thread of its own. The thread cannot be stopped, so it must own nothing that
 /// anybody waits for.
@@ -15,12 +15,26 @@ pub(crate) async fn offload<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<T> {
     let (done, result) = bounded(1);
+    offload_to(done, name, work)?;
+    result.recv().await.map_err(|_| io::Error::other(format!("thread {name} has panicked")))
+}
+
+/// The same, for who does not wait here: the result goes into a channel, which is closed if the work has panicked.
+///
+/// # Errors
+///
+/// The system gives no thread.
+pub(crate) fn offload_to<T: Send + 'static>(
+    done: Sender<T>,
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<()> {
     let thread = std::thread::Builder::new().name(name.to_owned()).stack_size(THREAD_STACK);
     thread.spawn(move || {
         // The caller may have stopped waiting.
         drop(done.try_send(work()));
     })?;
-    result.recv().await.map_err(|_| io::Error::other(format!("thread {name} has panicked")))
+    Ok(())
 }
 
 /// Lets a thread that has much to do give way to those that a caller or a peer waits for: whole snapshots and

@@ -2,8 +2,8 @@
 //!
 //! | path | 200 when |
 //! |---|---|
-//! | `/healthy` | the loop turns, and no write hangs longer than a peer may be silent; whatever other servers do |
-//! | `/ready` | it serves, does not end, and both of the above hold |
+//! | `/healthy` | the loop turns, and no write hangs longer than a peer may be silent; whatever other servers do. A server that waits for its disk, which is full or fails, is healthy: a restart would not help |
+//! | `/ready` | it serves, does not end, does not wait for its disk, and both of the above hold |
 //! | `/leader`, `/follower`, `/observer` | it has that role, and serves |
 //!
 //! A liveness probe that needs a quorum restarts every server of an ensemble that has just lost one.
@@ -106,6 +106,9 @@ impl Health {
         if probe == Probe::Healthy {
             return checks;
         }
+        let fault = self.status.as_ref().and_then(|status| status.metrics.disk_fault);
+        let said = || fault.map_or_else(String::new, |fault| fault.to_string());
+        checks.push(check("writes", fault.is_none(), said));
         checks.push(self.serving());
         if let Some(status) = &self.status {
             let stays = !status.metrics.ending;
@@ -190,6 +193,7 @@ fn seconds(time: Duration) -> String {
 mod tests {
     use std::sync::Arc;
 
+    use quorate_driver::DiskFault;
     use quorate_driver::core::config::Config;
     use quorate_driver::core::durable::Durable;
     use quorate_driver::core::id::ServerId;
@@ -244,11 +248,23 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_waits_for_its_disk_is_healthy_and_not_ready() {
+        let at = "127.0.0.1:1";
+        let mut waiting = health(false);
+        waiting.status.as_mut().unwrap().metrics.disk_fault = Some(DiskFault::Full);
+        assert_eq!(ask(&waiting, "/healthy", at, false).0, 200);
+        let said = (503, "not ready: disk full\n".to_owned());
+        assert_eq!(ask(&waiting, "/ready", at, false), said);
+        assert_eq!(ask(&waiting, "/leader", at, false).0, 503);
+    }
+
+    #[test]
     fn checks_are_listed_to_who_asks_from_this_machine_alone() {
         let looking = health(false);
         for near in ["127.0.0.1:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
             let (_, listed) = ask(&looking, "/ready", near, true);
-            assert!(listed.starts_with("[+]loop\n[+]disk\n[-]serving: looking for"), "{listed}");
+            let expected = "[+]loop\n[+]disk\n[+]writes\n[-]serving: looking for";
+            assert!(listed.starts_with(expected), "{listed}");
         }
         let (status, body) = ask(&looking, "/ready", "10.0.0.1:1", true);
         assert!(status == 503 && body.starts_with("not ready: looking for"), "{body}");

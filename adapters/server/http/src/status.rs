@@ -43,6 +43,8 @@ pub(crate) struct StatusPage {
     #[serde(skip_serializing_if = "Option::is_none")]
     looking_for_ms: Option<u64>,
     disk_busy_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disk_fault: Option<String>,
     clients: usize,
     ending: bool,
 }
@@ -111,6 +113,7 @@ impl StatusPage {
             serving_for_ms: metrics.serving_for.map(millis),
             looking_for_ms: metrics.looking_for.map(millis),
             disk_busy_ms: millis(metrics.disk_busy),
+            disk_fault: metrics.disk_fault.map(|fault| fault.to_string()),
             clients: metrics.clients,
             ending: metrics.ending,
         }
@@ -178,7 +181,7 @@ impl Ring {
 
     fn push(&self, observed: &Observed, lost: u64) {
         let Observed { at, report, status } = observed;
-        let ago = Instant::now().saturating_duration_since(*at);
+        let ago = quorate_driver::boot_time::now().saturating_duration_since(*at);
         let wall = SystemTime::now().checked_sub(ago).unwrap_or(UNIX_EPOCH);
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.lost = lost;

@@ -32,7 +32,7 @@ fn probes_and_pages<R: Runtime>(runtime: &R) {
         assert_eq!(get(at, "/follower").0, if leads { 503 } else { 200 });
         assert_eq!(get(at, "/observer").0, 503);
         let verbose = get(at, "/ready?verbose").1;
-        assert_eq!(verbose, "[+]loop\n[+]disk\n[+]serving\n[+]stays\n");
+        assert_eq!(verbose, "[+]loop\n[+]disk\n[+]writes\n[+]serving\n[+]stays\n");
         metrics(&get(at, "/metrics").1, leads);
         json(at, index);
         assert_eq!(get(at, "/quorate/nonsense").0, 404);

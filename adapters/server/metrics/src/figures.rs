@@ -47,6 +47,8 @@ pub(crate) struct Sample {
 pub(crate) enum Value {
     One(Number),
     Spread(Spread),
+    /// In milliseconds, told in seconds.
+    Seconds(Spread),
 }
 
 /// How many quantiles a summary has (`MetricsContext.DetailLevel`).
@@ -162,6 +164,12 @@ impl Figures {
     /// A counter of the page alone, under this very name.
     pub fn counted_on_page(&mut self, name: &str, help: &str, value: impl Into<Number>) {
         self.put(Kind::Counter, None, Some(name.to_owned()), help, sample(&[], value.into()));
+    }
+
+    /// A summary of the page alone, under this very name: of what was observed in milliseconds, told in seconds.
+    pub fn seconds_on_page(&mut self, name: &str, help: &str, millis: &Spread) {
+        let sample = Sample { labels: Vec::new(), value: Value::Seconds(*millis) };
+        self.put(Kind::Summary(Detail::Advanced), None, Some(name.to_owned()), help, sample);
     }
 
     /// Puts all of another list behind this one.

@@ -44,9 +44,14 @@ impl Family {
             match &sample.value {
                 Value::One(number) => line(text, name, "", labels, None, number),
                 Value::Spread(spread) => {
-                    self.write_quantiles(name, spread, labels, text);
+                    self.write_quantiles(name, spread, labels, text, Number::from);
                     line(text, name, "_count", labels, None, &spread.count.into());
                     line(text, name, "_sum", labels, None, &spread.sum.into());
+                }
+                Value::Seconds(spread) => {
+                    self.write_quantiles(name, spread, labels, text, seconds);
+                    line(text, name, "_count", labels, None, &spread.count.into());
+                    line(text, name, "_sum", labels, None, &seconds(spread.sum));
                 }
             }
         }
@@ -58,6 +63,7 @@ impl Family {
         spread: &Spread,
         labels: &[(&'static str, String)],
         text: &mut String,
+        number: fn(u64) -> Number,
     ) {
         let told: &[usize] = match self.kind {
             Kind::Summary(Detail::Advanced) => &[0, 1, 3],
@@ -65,12 +71,18 @@ impl Family {
         };
         for &at in told {
             let value = match spread.quantiles {
-                Some(quantiles) => quantiles[at].into(),
+                Some(quantiles) => number(quantiles[at]),
                 None => Number::Real(f64::NAN),
             };
             line(text, name, "", labels, Some(Spread::QUANTILES[at]), &value);
         }
     }
+}
+
+/// Milliseconds as seconds.
+#[allow(clippy::cast_precision_loss, reason = "a double is what it is to Prometheus")]
+fn seconds(millis: u64) -> Number {
+    Number::Real(millis as f64 / 1e3)
 }
 
 /// One sample, as a double: that is what it is to Prometheus.

@@ -33,6 +33,8 @@ impl Figures {
             for sample in &family.samples {
                 match &sample.value {
                     Value::One(value) => lines.push((name.clone(), value.clone())),
+                    // There are no words of it.
+                    Value::Seconds(_) => {}
                     Value::Spread(spread) => {
                         let advanced = family.kind == Kind::Summary(Detail::Advanced);
                         let key = sample.labels.first().map(|(_, key)| format!("{key}_{name}"));

@@ -89,3 +89,20 @@ fn a_family_with_keys_has_a_summary_for_each() {
     assert!(figures.words().starts_with("zk_avg_1_ack_latency\t4.0\n"), "{}", figures.words());
     assert!(figures.words().contains("zk_cnt_2_ack_latency\t0\n"));
 }
+
+#[test]
+fn times_of_ours_are_told_in_seconds_and_have_no_words() {
+    let mut summary = Summary::default();
+    let mut figures = Figures::default();
+    for millis in [1_500, 2_500] {
+        summary.observe(Duration::from_secs(1), millis);
+    }
+    let spread = summary.spread(Duration::from_secs(1));
+    figures.seconds_on_page("quorate_stall_seconds", "How late.", &spread);
+    let page = figures.page(&[]);
+    assert!(page.starts_with("# HELP quorate_stall_seconds How late.\n"), "{page}");
+    let ends = "quorate_stall_seconds_count 2.0\nquorate_stall_seconds_sum 4.0\n";
+    assert!(page.ends_with(ends), "{page}");
+    assert!(page.contains("{quantile=\"0.99\"} 2.5\n"), "{page}");
+    assert_eq!(figures.words(), "");
+}

@@ -58,7 +58,7 @@ pub mod sync_mark;
 mod vote;
 
 pub use files::{Disk, DiskLock, Files, Holder, Lock};
-pub use log::{Found, Log, LogError, OpenOptions};
+pub use log::{Found, Log, LogError, OpenOptions, Refused, Remains};
 pub use quorate_core::durable::Durable;
 pub use vote::VoteError;
 

@@ -11,6 +11,7 @@
 
 mod error;
 mod open;
+mod remains;
 
 use std::io;
 use std::path::PathBuf;
@@ -31,15 +32,16 @@ use crate::segments::{Dirs, Locating, Roll, Segments, Synced};
 use crate::snapshot::{SnapshotFile, StagedSnapshot};
 use crate::vote::{self, VoteError};
 
-pub use error::LogError;
+pub use error::{LogError, Refused};
 pub use open::{Found, OpenOptions};
+pub use remains::Remains;
 
 /// The data directory of one server, locked for as long as this exists.
 ///
 /// It holds the two epochs and the [`Segments`]. Epochs only go up, and the current epoch never passes
 /// the accepted one; a caller that asks for anything else gets an error and the files stay as they are.
 /// After an error of the disk it is unknown what a crash would leave, so from then on every write is
-/// refused: the server must stop and start again.
+/// refused: the directory has to be opened again, by the same process as [`Remains`] says.
 #[derive(Debug)]
 pub struct Log<F: Files = Disk> {
     files: F,
@@ -60,6 +62,8 @@ pub struct Log<F: Files = Disk> {
     trust_empty_snapshot: bool,
     /// The history that a leader is sending.
     staged: Option<Install<F>>,
+    /// Where the history may end while it is cut or replaced.
+    least: Option<Zxid>,
     /// A write of an epoch failed, see the type.
     failed: bool,
     _lock: F::Lock,
@@ -208,7 +212,10 @@ impl<F: Files + Clone> Log<F> {
     /// A [`LogError`] if the log cannot end there, or the disk fails.
     pub fn truncate(&mut self, zxid: Zxid) -> Result<(), LogError> {
         self.guard()?;
-        Ok(self.segments.truncate(zxid)?)
+        self.least = Some(zxid);
+        self.segments.truncate(zxid)?;
+        self.least = None;
+        Ok(())
     }
 
     /// Begins a history that a leader sends. One that was begun before is given up.
@@ -271,7 +278,9 @@ impl<F: Files + Clone> Log<F> {
             }
         };
         self.promised(Some(staged.last()))?;
+        self.least = Some(staged.last());
         self.segments.install(staged, memberships, keep)?;
+        self.least = None;
         match self.origin.take() {
             Some(origin) => Ok(origin.discard()?),
             None => Ok(()),

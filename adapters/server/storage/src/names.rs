@@ -6,6 +6,8 @@ use quorate_core::zxid::Zxid;
 pub(crate) const VERSION_DIR: &str = "version-2";
 /// What keeps two processes from sharing a directory.
 pub(crate) const LOCK: &str = "quorate.lock";
+/// What is written to see whether a disk works again, and removed.
+pub(crate) const PROBE: &str = "quorate.probe";
 /// What the names of our own unpublished snapshots begin with; ZooKeeper passes over them.
 pub(crate) const TAKING: &str = "taking.";
 /// What the names of those begin with that a leader sends.

@@ -229,6 +229,12 @@ impl<F: Files + Clone> Segments<F> {
         self.failed
     }
 
+    /// The file that is being written, and through which byte it is synced; zero if not even its header is.
+    pub(crate) fn synced_tail(&self) -> Option<(PathBuf, u64)> {
+        let (tail, segment) = (self.tail.as_ref()?, self.segments.last()?);
+        Some((segment.path.clone(), tail.synced_through()))
+    }
+
     /// The longest transaction that is read or written.
     pub fn txn_bytes_max(&self) -> usize {
         self.options.txn_bytes_max

@@ -98,6 +98,13 @@ pub fn judge(offset: u64, stop: Stop, mark: Option<u64>) -> Verdict {
     }
 }
 
+/// How much of a log file of `size` bytes is believed by the process that was told that a write to it, or a sync, has failed:
+/// what had been `synced` before. More may be read there, and is in memory alone: the system may have given up what it could
+/// not write, and says at the next sync that all is well.
+pub const fn believed(synced: u64, size: u64) -> u64 {
+    if size < synced { size } else { synced }
+}
+
 /// FNV-1a: Adler-32, which records have, tells little about so few bytes.
 fn checksum(bytes: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
@@ -146,6 +153,12 @@ mod tests {
             let whole = torn == a || torn == b;
             assert_eq!(decode(start, [&low, &torn]).is_some_and(|mark| mark > 100), whole);
         }
+    }
+
+    #[test]
+    fn what_follows_the_last_sync_is_not_believed_after_a_failure() {
+        assert_eq!([believed(100, 100), believed(100, 4096), believed(100, 40)], [100, 100, 40]);
+        assert_eq!(believed(0, 16), 0, "a file that was begun and never synced");
     }
 
     #[test]

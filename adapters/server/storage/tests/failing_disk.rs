@@ -29,11 +29,14 @@ fn txn(zxid: i64) -> Txn {
     Txn { zxid: Zxid(zxid), header, body: Bytes::from_static(b"body") }
 }
 
-fn open(disk: &Forgetful) -> (Log<Forgetful>, Found) {
+fn options() -> OpenOptions {
     let roll = Roll { records: 4, bytes: 1 << 20 };
     let history = SegmentOptions { preallocate: 512, roll, ..SegmentOptions::default() };
-    let options = OpenOptions { segments: history, ..OpenOptions::default() };
-    let (mut log, found) = Log::open_on(disk.clone(), "/data", options).unwrap();
+    OpenOptions { segments: history, ..OpenOptions::default() }
+}
+
+fn open(disk: &Forgetful) -> (Log<Forgetful>, Found) {
+    let (mut log, found) = Log::open_on(disk.clone(), "/data", options()).unwrap();
     if found.installed.is_some() {
         log.memberships_kept().unwrap();
     }
@@ -301,4 +304,82 @@ fn a_snapshot_that_cannot_be_written_leaves_the_log_as_it_is() {
         }
         assert!(step > 1, "{step} steps");
     }
+}
+
+/// Opens the directory again as the process does that was told of the failure.
+fn open_again(server: &Server) -> Result<(Log<Forgetful>, Found), LogError> {
+    let options = OpenOptions { remains: Some(server.log.remains()), ..options() };
+    Log::open_on(server.disk.clone(), "/data", options)
+}
+
+/// What PostgreSQL found in 2018 ("fsyncgate"): a sync fails, its pages are marked clean, and the next sync says that all is
+/// well. What could be read was never on the disk.
+#[test]
+fn what_a_failed_sync_has_dropped_is_not_believed_by_who_opens_the_directory_again() {
+    for deed in &DEEDS {
+        let mut step = 0;
+        loop {
+            let mut server = Server::new();
+            (deed.before)(&mut server).unwrap();
+            server.disk.0.borrow_mut().drops = true;
+            server.refuse(step, EIO);
+            if (deed.act)(&mut server).is_ok() {
+                break;
+            }
+            let context = format!("{}, step {step}", deed.name);
+            server.disk.0.borrow_mut().fail = None;
+            let (mut log, found) = open_again(&server).unwrap();
+            log.memberships_kept().unwrap();
+            log.try_out(4096).unwrap();
+            let last = found.durable.last_zxid;
+            assert!(deed.ends.contains(&last.0), "{context}: {last}");
+            let next = Zxid(last.0 + 1);
+            log.append(&[txn(next.0)]).unwrap();
+            log.sync().unwrap();
+            let epochs = log.epochs();
+            // The power goes: of what was said to be durable everything is there.
+            let left = Forgetful::new(server.disk.0.borrow().crash(0).unwrap());
+            let (log, found) = open(&left);
+            assert_eq!((found.durable.last_zxid, log.epochs()), (next, epochs), "{context}");
+            step += 1;
+        }
+        assert!(step > 0, "{}: no step", deed.name);
+    }
+}
+
+/// A file system that was unmounted, and another directory in its place: a server that went on there would have forgotten
+/// its promises.
+#[test]
+fn a_directory_that_is_gone_is_not_made_anew_by_who_opens_it_again() {
+    let server = Server::new();
+    let whole = server.disk.0.borrow().clone();
+    let remains = server.log.remains();
+    server.disk.0.borrow_mut().names.clear();
+    let gone = open_again(&server).unwrap_err();
+    assert!(matches!(gone, LogError::Lost { .. } | LogError::File(_)), "{gone}");
+    *server.disk.0.borrow_mut() = whole;
+    let mut log = open(&server.disk).0;
+    log.truncate(Zxid(E1 + 1)).unwrap();
+    let options = OpenOptions { remains: Some(remains), ..options() };
+    let lost = Log::open_on(server.disk, "/data", options).unwrap_err();
+    assert!(lost.to_string().contains("was durable through 0x100000002"), "{lost}");
+}
+
+/// Also where its end cannot be written.
+#[test]
+fn a_snapshot_for_which_there_is_no_room_leaves_nothing_behind() {
+    let names = |server: &Server| server.disk.0.borrow().names.keys().cloned().collect::<Vec<_>>();
+    let mut step = 1;
+    loop {
+        let mut server = Server::new();
+        let before = names(&server);
+        server.refuse(step, ENOSPC);
+        if server.take(E1 + 2).is_ok() {
+            break;
+        }
+        assert_eq!(names(&server), before, "step {step}");
+        server.append(&[E1 + 3]).unwrap();
+        step += 1;
+    }
+    assert!(step > 1);
 }

@@ -39,7 +39,8 @@ fn open(disk: &Forgetful, separate: bool) -> Result<(Log<Forgetful>, Found), Log
         ..SegmentOptions::default()
     };
     let data_log_dir = separate.then(|| "/logs".into());
-    let options = OpenOptions { data_log_dir, segments: history, autocreate: true, voter: None };
+    let options =
+        OpenOptions { data_log_dir, segments: history, autocreate: true, ..OpenOptions::default() };
     let (mut log, found) = Log::open_on(disk.clone(), "/data", options)?;
     if support::found(found.durable.snapshot.0, found.installed.as_ref()) {
         support::kept().unwrap();

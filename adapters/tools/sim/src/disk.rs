@@ -10,13 +10,14 @@
 //! there or not there. Of a batch that was not synced, a crash leaves any transactions and not others, whole
 //! or in part; of what that means when the log is opened [`quorate_storage::sync_mark`] is the judge, as on a real
 //! disk: the place through which the disk has synced is on it, too. Then the log is cut where it breaks, or
-//! the server refuses to start, which no crash alone may bring about. A disk that fails, or has no room left, ends its server before
-//! anything is reported. A snapshot that was received lies beside the history with what
+//! the server refuses to start, which no crash alone may bring about. A disk that fails, or has no room left, fails
+//! before anything is reported: then the log is what [`quorate_storage::sync_mark`] believes of it. A snapshot that was received lies beside the history with what
 //! was written there, and takes its place in one step or not at all.
 
 mod config;
 mod contents;
 mod crash;
+mod failure;
 mod marks;
 
 use std::collections::VecDeque;
@@ -65,6 +66,8 @@ pub struct Disk {
     batch: usize,
     /// Why the log cannot be opened.
     refused: Option<String>,
+    /// From where on the log is in memory alone.
+    unwritten: Option<Zxid>,
 }
 
 /// A write that has become durable.
@@ -110,6 +113,7 @@ impl Disk {
             marks: Marks::default(),
             batch: 0,
             refused: None,
+            unwritten: None,
         }
     }
 

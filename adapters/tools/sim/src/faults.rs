@@ -136,10 +136,16 @@ classes! {
     WaitBegunAnew,
     /// A server went back into a round that had ended.
     BackIntoRound,
-    /// A disk failed, and with it the server.
+    /// A disk failed, and its server gave up its role, or ended.
     DiskError,
-    /// A disk was full, and the server ended.
+    /// A disk was full, and its server gave up its role, or ended.
     DiskFull,
+    /// A disk was tried, and did not work yet.
+    DiskTried,
+    /// A server came back with what its disk had, in the process that had been told of the failure.
+    DiskRecovered,
+    /// What could be read of a log behind its last sync was not believed.
+    TailDropped,
     /// A write waited for a disk that hung.
     DiskHangs,
     /// The quorum port of a server accepted no connections, for a while or until it was started anew.

@@ -115,6 +115,7 @@
 //! | one order explains all that sessions write and, behind a sync, read, with versions, numbers and multis, those of unknown outcome included | [`Linear`](Rule::Linear) | `linear::sessions::tests`; `seeded`: `VersionIgnored` |
 //! | a session does what access lists permit it, and hears of nodes that it may read | [`Access`](Rule::Access), [`EventOrder`](Rule::EventOrder) | `seeded`: `RightsForgotten`, `EventToAll` |
 //! | the statistics of a quota are what is there | [`Quota`](Rule::Quota) | `seeded`: `SizesUncounted` |
+//! | the times of a leader's transactions never go back, whatever is done to its wall clock | [`Times`](Rule::Times) | `seeded`: `TimesGoBack` |
 //! | a container or a TTL node is removed only when it is due, and not by a wall clock that was just set forward | [`Due`](Rule::Due) | `seeded`: `ClockBelieved` |
 //! | a server of ZooKeeper, or of ours under one, is told what the head of its queue waits for, of its own, and of all that it has forwarded | [`Paired`](Rule::Paired) | `seeded`: `SyncNotQueued` |
 //! | what ends servers of ZooKeeper is passed on to none by ours, is refused by a leader of ours, and has no effect where one of ZooKeeper's has committed it | [`Poison`](Rule::Poison) | `seeded`: `PoisonForwarded`, `PoisonTaken`, `NoTtlApplied` |

@@ -67,6 +67,8 @@ pub enum What {
     Start(Found),
     /// It crashes.
     Crash(CrashKind),
+    /// Its disk fails: it goes on without it, and starts again when that works.
+    DiskFails,
     /// Its disk is emptied.
     Wipe,
     /// Its clock jumps forward.

@@ -120,6 +120,8 @@ pub enum Rule {
     Access,
     /// A quota counts something else than is there.
     Quota,
+    /// A transaction is earlier than the one before it of the same leader. No counterpart: ZooKeeper's go by the wall clock.
+    Times,
     /// A container or a TTL node was removed that was not due, or stays though it is.
     Due,
     /// A server of ZooKeeper is told of a commit of its own, or a SYNC, for which the head of its queue does not wait; or

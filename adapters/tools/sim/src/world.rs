@@ -17,6 +17,7 @@ mod front;
 mod leaving;
 mod led_by_java;
 mod non_members;
+mod outages;
 mod outputs;
 mod reference;
 mod server;
@@ -229,7 +230,7 @@ impl World {
                 }
             }
             What::Front { id, incarnation } => {
-                if self.is_same(id, incarnation) {
+                if self.is_same(id, incarnation) || self.waits_for_disk(id, incarnation) {
                     self.work(id)?;
                 }
             }

@@ -75,6 +75,9 @@ pub struct ServerConfig {
     pub multi_address: bool,
     /// From when on a sync of the log is worth a warning (`fsync.warningthresholdms`; 1 s).
     pub fsync_warning: Duration,
+    /// How long after its disk has failed, or could not be opened again, a server that has left service for that tries to
+    /// open it; 10 s.
+    pub disk_retry: Duration,
     /// How many connections one address may have to our election and quorum ports together
     /// (`quorate.maxPeerCnxns`; 512); 0 for any number. Those that we dial do not count. What has not introduced
     /// itself yet, and non-members, are bounded without it, below this default: it is for those who want less, and for
@@ -139,6 +142,7 @@ impl ServerConfig {
             introduction_timeout: None,
             multi_address: false,
             fsync_warning: Duration::from_secs(1),
+            disk_retry: Duration::from_secs(10),
             max_peer_connections: 512,
             client_addresses: Vec::new(),
             max_client_connections: 60,

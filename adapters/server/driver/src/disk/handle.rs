@@ -8,18 +8,19 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_channel::{Receiver, bounded};
 use quorate_core::id::Ticket;
 use quorate_core::input::Located;
 use quorate_core::output::Write;
 use quorate_core::zxid::Zxid;
+use quorate_leadership::boot_time;
 use quorate_storage::install::Install;
 use quorate_storage::reader::Reader;
 use quorate_storage::segments::Dirs;
 use quorate_storage::snapshot::{SnapshotFile, StagedSnapshot};
-use quorate_storage::{Log, LogError};
+use quorate_storage::{Log, LogError, Remains};
 
 use crate::config::MembershipFiles;
 use crate::disk::error::DiskReadError;
@@ -49,12 +50,13 @@ impl Disk {
         kept: MembershipFiles,
         retain: Retain,
         slow: Duration,
+        measures: Arc<Measures>,
         keep_alive: impl Send + 'static,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
             progress: Mutex::default(),
-            measures: Arc::default(),
+            measures,
             dirs: log.dirs().clone(),
             txn_bytes_max: log.txn_bytes_max(),
         });
@@ -65,7 +67,7 @@ impl Disk {
 
     /// Hands a write over; never waits.
     pub(crate) fn write(&self, ticket: Ticket, write: Write) {
-        self.handle.submit(Job::Write(ticket, write, Instant::now()));
+        self.handle.submit(Job::Write(ticket, write, boot_time::now()));
     }
 
     /// Waits for the last ticket that has become durable since it was asked last. For one at a time.
@@ -89,6 +91,11 @@ impl Disk {
             Poll::Pending
         })
         .await
+    }
+
+    /// What was durable when a write failed; none if none has.
+    pub(crate) fn remains(&self) -> Option<Remains> {
+        locked(&self.handle.shared.progress).remains.clone()
     }
 
     /// For those who want something else than to write.
@@ -250,6 +257,7 @@ mod tests {
                 MembershipFiles::new(dir.path(), None, None),
                 retain,
                 Duration::MAX,
+                Arc::default(),
                 keep_alive,
             )
             .unwrap(),

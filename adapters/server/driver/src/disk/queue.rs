@@ -12,11 +12,11 @@ use quorate_core::id::Ticket;
 use quorate_core::input::Located;
 use quorate_core::output::Write;
 use quorate_core::zxid::Zxid;
-use quorate_storage::LogError;
 use quorate_storage::install::Install;
 use quorate_storage::reader::{ReadError, Reader};
 use quorate_storage::segments::Dirs;
 use quorate_storage::snapshot::{SnapshotFile, StagedSnapshot};
+use quorate_storage::{LogError, Remains};
 
 use crate::error::ServerError;
 use crate::lock::locked;
@@ -46,6 +46,8 @@ pub(super) struct Queue {
 pub(super) struct Progress {
     pub(super) durable: Option<Ticket>,
     pub(super) failed: Option<ServerError>,
+    /// What was durable then.
+    pub(super) remains: Option<Remains>,
     /// There is no thread any more.
     pub(super) ended: bool,
     /// Whom to wake.

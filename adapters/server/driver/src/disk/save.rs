@@ -4,11 +4,11 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use bytes::BytesMut;
 use quorate_application::Snapshot;
 use quorate_core::zxid::Zxid;
+use quorate_leadership::boot_time;
 use quorate_storage::snapshot::{Digest, Parts, SnapshotWriter, StagedSnapshot};
 
 use crate::disk::error::SnapshotFault;
@@ -39,7 +39,7 @@ pub(crate) fn save(
     let thread = std::thread::Builder::new().name("quorate-save".to_owned());
     thread.stack_size(APPLICATION_STACK).spawn(move || {
         give_way();
-        let begun = Instant::now();
+        let begun = boot_time::now();
         let written = catch_unwind(AssertUnwindSafe(|| write_file(label, snapshot, &disk, &stop)));
         match written.unwrap_or_else(|_| Err(SnapshotFault::Panicked)) {
             Ok(staged) => {

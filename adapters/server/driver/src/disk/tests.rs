@@ -26,7 +26,7 @@ pub(crate) fn disk() -> (Disk, TempDir) {
     log.begin_with(first.finish(Parts::default()).unwrap()).unwrap();
     let retain = Retain { snapshots: 3, roll: Roll::default() };
     let kept = MembershipFiles::new(dir.path(), None, None);
-    (Disk::start(log, kept, retain, std::time::Duration::MAX, ()).unwrap(), dir)
+    (Disk::start(log, kept, retain, std::time::Duration::MAX, Arc::default(), ()).unwrap(), dir)
 }
 
 /// A state is its length.

@@ -16,7 +16,7 @@
 //!
 //! No caller ever waits to hand something over; how much can be under way is bounded by the core. A disk
 //! that is slow or hangs holds up what waits for it, and nothing else. A disk that fails ends the
-//! server: what a crash would leave is not known.
+//! thread: what a crash would leave is not known, but for what was synced before.
 //!
 //! In the Java code: `SyncRequestProcessor`. What it does not do: decide what has to wait for the disk.
 //! That is the core's.
@@ -35,6 +35,7 @@ use quorate_core::id::Ticket;
 use quorate_core::input::{Located, Place};
 use quorate_core::output::Write;
 use quorate_core::zxid::Zxid;
+use quorate_leadership::boot_time;
 use quorate_storage::install::Memberships;
 use quorate_storage::segments::{Locating, Roll};
 use quorate_storage::snapshot::{SnapshotError, StagedSnapshot};
@@ -95,8 +96,8 @@ impl Storage {
             unsynced: Unsynced::default(),
             searches: VecDeque::new(),
             purging: false,
-            synced: Instant::now(),
-            taken: Instant::now(),
+            synced: boot_time::now(),
+            taken: boot_time::now(),
         };
         storage.new_roll();
         storage
@@ -114,7 +115,11 @@ impl Storage {
             let served = match self.serve(&ending.0) {
                 Ok(()) => self.log.close().map_err(failure),
                 Err(error) => {
+                    let remains = self.log.remains();
+                    // Whoever hears of it finds the directory unlocked.
                     drop(self);
+                    ending.0.measures.disk_works(false);
+                    locked(&ending.0.progress).remains = Some(remains);
                     Err(error)
                 }
             };
@@ -160,7 +165,7 @@ impl Storage {
         };
         let waiting = jobs.iter().map(txns).sum();
         if waiting > 0 {
-            self.taken = Instant::now();
+            self.taken = boot_time::now();
             measures.count(Counted::Logged, waiting);
             measures.saw_at(self.taken, Took::DiskQueue, waiting as u64);
         }
@@ -231,10 +236,10 @@ impl Storage {
     fn flush(&mut self, shared: &Shared) -> Result<(), ServerError> {
         let Some(last) = self.unsynced.last.take() else { return Ok(()) };
         self.unsynced.bytes = 0;
-        let start = Instant::now();
+        let start = boot_time::now();
         let synced = self.log.sync().map_err(failure)?;
         shared.tell(|progress| progress.durable = Some(last));
-        self.synced = Instant::now();
+        self.synced = boot_time::now();
         let took = self.synced.duration_since(start);
         self.measure(took, &shared.measures);
         shared.measures.disk_works(true);

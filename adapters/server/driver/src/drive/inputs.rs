@@ -1,22 +1,27 @@
 //! Gathering: what the loop waits for, and what of it the core hears.
 
+use std::time::Instant;
+
 use futures_lite::future::{or, pending};
 use quorate_application::{Application, clients};
 use quorate_core::id::Ticket;
 use quorate_core::input::Event;
 use quorate_core::reasons::TransferRefused;
 
+use crate::drive::outage::Progress;
 use crate::drive::{Driver, Quit};
 use crate::error::ServerError;
 use crate::host::callers::Ask;
+use crate::measures::Took;
 use crate::net::client_events::ClientNews;
 use crate::net::events::LoopEvent;
 use crate::runtime::Runtime;
 
 /// What the loop waits for.
-enum Woken {
+enum Woken<A: Application> {
     Quit(Quit),
     Disk(Result<Ticket, ServerError>),
+    Outage(Progress<A>),
     Event(LoopEvent),
     Client(ClientNews),
     Deadline,
@@ -28,11 +33,13 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         &mut self,
         batch: &mut Vec<Event>,
     ) -> Result<Option<Quit>, ServerError> {
+        self.attend_outage(batch)?;
+        let due = self.due();
         if batch.is_empty() {
             let first = {
                 // Not the whole of us: what is lent to a task that waits must be shareable.
-                let Self { quit, disk, events, clients, runtime, ending, .. } = &*self;
-                let wait = self.wait_time();
+                let Self { quit, disk, outage, events, clients, runtime, ending, .. } = &*self;
+                let wait = due.map(|due| due.saturating_duration_since(self.runtime.now()));
                 // The handle is dropped: that is a way to shut down, too.
                 let quit = async {
                     match quit.recv().await {
@@ -41,7 +48,13 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                         Err(_) => Woken::Quit(Quit::Gracefully),
                     }
                 };
-                let disk = async { Woken::Disk(disk.durable().await) };
+                let back = outage.as_ref().map(|outage| outage.progress(runtime));
+                let disk = async {
+                    match back {
+                        None => Woken::Disk(disk.durable().await),
+                        Some(progress) => Woken::Outage(progress.await),
+                    }
+                };
                 let event = async {
                     match events.recv().await {
                         Ok(event) => Woken::Event(event),
@@ -73,12 +86,15 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             match first {
                 Woken::Quit(Quit::Gracefully) if self.ending => {}
                 Woken::Quit(quit) => return Ok(Some(quit)),
-                Woken::Disk(ticket) => batch.push(Event::Persisted(ticket?)),
+                Woken::Disk(Ok(ticket)) => batch.push(Event::Persisted(ticket)),
+                Woken::Disk(Err(error)) => self.lose_disk(error, batch)?,
+                Woken::Outage(progress) => self.on_progress(progress)?,
                 Woken::Event(event) => batch.extend(self.register(event)),
                 Woken::Client(news) => self.register_client(news),
                 Woken::Deadline => {}
             }
         }
+        self.note_lateness(due);
         while batch.len() < BATCH_MAX {
             let Ok(event) = self.events.try_recv() else { break };
             batch.extend(self.register(event));
@@ -89,11 +105,33 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         Ok(None)
     }
 
+    /// Says so where what was due comes late: an application that holds the loop up, a machine that has too much to do, or
+    /// one that was suspended. It explains elections that nothing else explains.
+    fn note_lateness(&self, due: Option<Instant>) {
+        let Some(due) = due else { return };
+        let late = self.runtime.now().saturating_duration_since(due);
+        if late <= self.peer.config().timing.tick / 2 {
+            return;
+        }
+        self.published.measures.took(Took::LoopStall, late);
+        let now = self.runtime.now();
+        if let Some(suppressed) = self.shared.warnings.permit("loop.stalled", None, now) {
+            tracing::warn!(
+                event = "loop.stalled",
+                sid = self.shared.id.0,
+                ?late,
+                suppressed,
+                "the loop was held up"
+            );
+        }
+    }
+
     /// Takes what people ask for.
     fn hear(&mut self, batch: &mut Vec<Event>) {
         let mut taken = std::mem::take(&mut self.asks.taken);
         self.asks.inbox.take(&mut taken);
         for ask in taken.drain(..) {
+            let Some(ask) = self.refuse_for_disk(ask) else { continue };
             match ask {
                 Ask::Propose { request, answer, permit } => {
                     self.replica.requests.asked(request.id, answer, permit);
@@ -130,6 +168,8 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     /// core has hung up.
     fn register(&mut self, event: LoopEvent) -> Option<Event> {
         match event {
+            // It closes: whom we talk to counts on a disk.
+            LoopEvent::Up(..) if self.outage.is_some() => None,
             LoopEvent::Up(up, outbound) => {
                 tracing::debug!(
                     event = "link.up", sid = self.shared.id.0, link = up.link.0, plane = ?up.plane,
@@ -162,6 +202,10 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 if self.links.get(&link).is_none_or(|outbound| outbound.ended) =>
             {
                 None
+            }
+            LoopEvent::Event(Event::Oracle(yes)) => {
+                self.oracle = Some(yes);
+                Some(Event::Oracle(yes))
             }
             LoopEvent::Event(event) | LoopEvent::Long { event, .. } => Some(event),
             LoopEvent::Wake => None,

@@ -17,13 +17,18 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     /// Does all that is to be done before the links close. Returns early if it is to end at once.
     pub(crate) async fn leave(&mut self) -> Result<Quit, ServerError> {
         self.shared.counters.ending.store(true, Ordering::Relaxed);
-        let quit = self.give_way().await?;
+        let quit = match self.outage {
+            // It leads nobody, and is not going to.
+            Some(_) => Quit::Gracefully,
+            None => self.give_way().await?,
+        };
         if quit == Quit::AtOnce || !A::Clients::SERVES || self.client_shed.is_zero() {
             return Ok(quit);
         }
         match self.wait_for_clients().await? {
             Quit::AtOnce => Ok(Quit::AtOnce),
             // It may have been made leader meanwhile.
+            Quit::Gracefully if self.outage.is_some() => Ok(Quit::Gracefully),
             Quit::Gracefully => self.give_way().await,
         }
     }

@@ -127,7 +127,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
 
     /// Another membership is in force: listens where our line says, if there is one. Who was removed stays
     /// where it is.
-    fn move_listeners(&mut self) {
+    pub(super) fn move_listeners(&mut self) {
         let config = self.peer.config();
         if let Some(own) = config.membership.member(config.id) {
             self.listeners.move_to(own);

@@ -1,6 +1,6 @@
 //! Publishing: the status that other tasks read, and the log lines that an operator reads.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use quorate_application::Application;
 use quorate_core::report::{Change, Report};
@@ -8,6 +8,7 @@ use quorate_core::report::{Change, Report};
 use crate::drive::Driver;
 use crate::runtime::Runtime;
 use crate::status::event_of;
+use crate::wall_clock::Step;
 
 impl<R: Runtime, A: Application> Driver<R, A> {
     /// Tells people how things stand: at once if there is something to tell, otherwise now and then.
@@ -15,7 +16,17 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         let due = *self.publish_at.get_or_insert(now + PUBLISH_AFTER);
         if !reports.is_empty() || due <= now || self.warn_at.is_some_and(|at| at <= now) {
             self.publish_at = None;
+            self.look_at_clock(now);
             self.publish(std::mem::take(reports), now);
+        }
+    }
+
+    /// Says so if the wall clock was set since the last look: the times of transactions, and of this log, go by it.
+    fn look_at_clock(&mut self, now: Instant) {
+        if let Some(Step { by, forward }) = self.wall_steps.look(now, SystemTime::now()) {
+            let way = if forward { "forward" } else { "back" };
+            let sid = self.shared.id.0;
+            tracing::warn!(event = "clock.jumped", sid, ?by, way, "the wall clock was set");
         }
     }
 
@@ -32,7 +43,8 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             self.published.publish_membership(&self.peer.config().membership);
         }
         self.published.publish(status, reports, now);
-        let Some(since) = self.published.looking_since() else {
+        let since = self.published.looking_since().filter(|_| self.outage.is_none());
+        let Some(since) = since else {
             self.warn_at = None;
             return;
         };

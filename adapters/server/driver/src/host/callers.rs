@@ -166,6 +166,16 @@ impl Requests {
         }
     }
 
+    /// This server has given up its role for its disk.
+    pub(crate) fn refuse_all(&mut self) {
+        for (_, Waiting { answer, accepted, .. }) in std::mem::take(&mut self.waiting) {
+            let doubt = ProposeError::Unknown(UnknownOutcome::Disk);
+            let refused = ProposeError::Refused(Refusal::NotServing);
+            // The caller may have stopped waiting.
+            drop(answer.send(Err(if accepted { doubt } else { refused })));
+        }
+    }
+
     /// The server ends.
     pub(crate) fn end(&mut self) {
         for (_, Waiting { answer, accepted, .. }) in std::mem::take(&mut self.waiting) {

@@ -125,6 +125,9 @@ pub enum UnknownOutcome {
     /// This server lost its connection to a leader that went on to lead.
     #[error("the connection to the leader was lost")]
     Disconnected,
+    /// This server gave up its role, since its disk failed.
+    #[error("the disk of this server failed")]
+    Disk,
 }
 
 impl From<reasons::UnknownOutcome> for UnknownOutcome {
@@ -216,6 +219,13 @@ pub enum TakeSnapshotError {
     /// This server has ended.
     #[error("this server has ended")]
     Ended,
+}
+
+impl TakeSnapshotError {
+    /// There is no disk to write it to.
+    pub(crate) fn disk_failed() -> Self {
+        Self::Failed("the disk of this server failed".into())
+    }
 }
 
 /// Why a [leadership transfer](crate::Server::transfer_leadership) did not take place.

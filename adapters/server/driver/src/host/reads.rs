@@ -34,6 +34,11 @@ impl<A> Reads<A> {
         id
     }
 
+    /// All that wait.
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = Reader<A>> + use<A> {
+        std::mem::take(&mut self.waiting).into_iter().map(|(_, reader)| reader)
+    }
+
     pub(super) fn take(&mut self, id: ReadId) -> Option<Reader<A>> {
         // They are answered in order, but for those refused.
         let at = self.waiting.iter().position(|(waiting, _)| *waiting == id)?;

@@ -20,13 +20,14 @@
 //! What it does not do: decide what the application gets, or when. That is the core's.
 
 mod client_events;
+mod parts;
 mod snapshots;
 mod words;
 
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_channel::Sender;
 use quorate_application::Application;
@@ -35,18 +36,21 @@ use quorate_core::id::{LinkId, Origin, ReadId};
 use quorate_core::input::{Event, Unreadable};
 use quorate_core::membership::Membership;
 use quorate_core::message::Request;
+use quorate_core::reasons::Refusal;
 use quorate_core::time::Instant as CoreInstant;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::{Epoch, Zxid};
+use quorate_leadership::boot_time;
 
 use crate::disk::{self as stream, DiskHandle, DiskReadError, Pieces, Stop};
 use crate::error::ServerError;
 use crate::host::callers::{ReadClosure, Requests};
 use crate::host::proposal::ReadError;
 use crate::host::reads::{Reader, Reads};
+pub(crate) use crate::host::replica::parts::ReplicaParts;
 use crate::host::replica::snapshots::{Receiving, Snapshots};
 use crate::host::replica::words::Words;
-use crate::host::service::{Clock, LookClosure, Service};
+use crate::host::service::LookClosure;
 use crate::host::stages::Stages;
 use crate::host::worker::{
     Done, Job, Order, Purpose, Returned, Worker, WorkerReport, start_thread,
@@ -75,6 +79,8 @@ pub(crate) struct Replica<A: Application> {
     told: Zxid,
     /// The label of the snapshot that was installed last: none of an older history is published any more.
     base: Zxid,
+    /// What local reads may have seen.
+    least: Zxid,
     /// The staged state, and the label of its snapshot.
     staged: Option<(Zxid, A::Staged)>,
     reception: Option<Receiving<A>>,
@@ -120,79 +126,7 @@ pub(crate) struct ReplicaOutput {
     pub(crate) streams: Vec<(LinkId, Result<Pieces, Unreadable>)>,
 }
 
-/// What a replica begins with.
-pub(crate) struct ReplicaParts<A: Application> {
-    pub(crate) application: A,
-    /// Its service.
-    pub(crate) clients: A::Clients,
-    /// When the service steps.
-    pub(crate) clock: Clock,
-    /// The newest snapshot on disk, restored.
-    pub(crate) staged: Option<(Zxid, A::Staged)>,
-    pub(crate) client: i64,
-    /// The longest transaction that a leader makes.
-    pub(crate) txn_bytes_max: usize,
-    /// Whether there is no configuration that the application should know of.
-    pub(crate) alone: bool,
-    pub(crate) disk: DiskHandle,
-    pub(crate) inbox: Arc<Inbox<WorkerReport<A>>>,
-    pub(crate) keep_alive: KeepAlive,
-}
-
 impl<A: Application> Replica<A> {
-    pub(crate) fn new(parts: ReplicaParts<A>) -> Self {
-        let ReplicaParts { application, staged, client, disk, inbox, keep_alive, .. } = parts;
-        let service = Service::new(parts.clients, parts.clock);
-        let deadline = service.deadline();
-        let stages = Stages::new(Arc::clone(disk.measures()), client);
-        let base = staged.as_ref().map_or(Zxid::ZERO, |(label, _)| *label);
-        let snapshots = Snapshots::new(base);
-        let worker = Worker {
-            application,
-            service,
-            heard: 0,
-            client,
-            applied: Zxid::ZERO,
-            txn_bytes_max: parts.txn_bytes_max,
-            alone: parts.alone,
-            disk: disk.clone(),
-            reader: None,
-            halted: false,
-        };
-        Self {
-            worker: Some(worker),
-            thread: None,
-            inbox,
-            quick: true,
-            pace: Pace::DRIVEN,
-            orders: VecDeque::new(),
-            planned: Zxid::ZERO,
-            applied: Zxid::ZERO,
-            told: Zxid::ZERO,
-            base,
-            staged,
-            reception: None,
-            receptions: Arc::default(),
-            done: Vec::new(),
-            reports: Vec::new(),
-            disk,
-            keep_alive,
-            stop: Stop::default(),
-            requests: Requests::new(client),
-            reads: Reads::new(),
-            told_service: 0,
-            heard: 0,
-            deadline,
-            ticks: false,
-            snapshots,
-            looks: Vec::new(),
-            words: Words::default(),
-            halted: None,
-            stages,
-            unreadable: None,
-        }
-    }
-
     /// The last transaction that was applied.
     pub(crate) const fn applied(&self) -> Zxid {
         self.applied
@@ -244,18 +178,31 @@ impl<A: Application> Replica<A> {
     }
 
     pub(crate) fn refuse(&mut self, id: ReadId, reason: ReadError) {
-        match self.reads.take(id) {
-            Some(Reader::Caller(read)) => read(Err(reason)),
-            Some(Reader::Service(sync)) => {
-                self.tell_service(clients::Event::SyncRefused(sync));
-            }
-            None => {}
+        let reader = self.reads.take(id);
+        reader.into_iter().for_each(|reader| self.refuse_reader(reader, reason));
+    }
+
+    fn refuse_reader(&mut self, reader: Reader<A>, reason: ReadError) {
+        match reader {
+            Reader::Caller(read) => read(Err(reason)),
+            Reader::Service(sync) => self.tell_service(clients::Event::SyncRefused(sync)),
         }
     }
 
-    /// A stale read, of what was applied by now; refused while that is older than the staged state.
+    /// The role was given up for the disk: nobody answers what still waits for it.
+    pub(crate) fn refuse_all(&mut self) {
+        self.requests.refuse_all();
+        self.snapshots.refuse_all();
+        for reader in self.reads.take_all() {
+            self.refuse_reader(reader, ReadError::Refused(Refusal::NotServing));
+        }
+    }
+
+    /// A stale read, of what was applied by now; refused while that is older than the staged state, or than what could be
+    /// read here before the state was taken from the disk again.
     pub(crate) fn read_local(&mut self, read: ReadClosure<A>) {
-        if self.staged.as_ref().is_some_and(|(label, _)| *label > self.planned) {
+        let newer = self.staged.as_ref().is_some_and(|(label, _)| *label > self.planned);
+        if newer || self.planned < self.least {
             return read(Err(ReadError::Behind));
         }
         self.orders.push_back(Order::Read(read));
@@ -301,7 +248,7 @@ impl<A: Application> Replica<A> {
             self.deadline = worker.service.deadline();
             self.conclude(&mut done, then);
             self.done = done;
-            let before = std::mem::replace(&mut now, Instant::now());
+            let before = std::mem::replace(&mut now, boot_time::now());
             self.quick = now - before < self.pace.slow;
             if let Some(stage) = stage {
                 stage.done(self.disk.measures(), before, begun.later(now));

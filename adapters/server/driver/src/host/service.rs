@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{self, SystemTime, UNIX_EPOCH};
+use std::time;
 use std::vec::Drain;
 
 use quorate_application::Application;
@@ -13,6 +13,7 @@ use quorate_core::time::Instant;
 use quorate_core::txn::Txn;
 
 use crate::runtime::Runtime;
+use crate::wall_clock::now_ms;
 
 /// The clock of the server, as the core counts time.
 pub(crate) type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
@@ -114,10 +115,4 @@ impl<A: Application> Service<A> {
             | Event::Stopping { .. } => true,
         }
     }
-}
-
-/// The wall clock, in milliseconds since 1970.
-pub(super) fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -10,22 +10,24 @@ use std::time::{Duration, Instant};
 use async_channel::{Receiver, Sender, bounded};
 use bytes::Bytes;
 use quorate_application::clients::{self, ClientId, Clients};
-use quorate_application::{Application, Facts, Prepared, Rejected};
+use quorate_application::{Application, Facts, Prepared, Rejected, TxnTimes};
 use quorate_core::id::{LinkId, Origin};
 use quorate_core::membership::Membership;
 use quorate_core::message::Request;
 use quorate_core::txn::{Draft, Txn, TxnHeader};
 use quorate_core::zxid::{Epoch, Zxid};
+use quorate_leadership::boot_time;
 use quorate_storage::reader::Reader;
 
 use crate::disk::{DiskHandle, DiskReadError, SnapshotFault};
 use crate::host::callers::{ReadClosure, own_outcome};
-use crate::host::service::{Service, now_ms};
+use crate::host::service::Service;
 use crate::host::stages::Stage;
 use crate::inbox::Inbox;
 use crate::proposals::Seen;
 use crate::threads::APPLICATION_STACK;
 use crate::turns::Held;
+use crate::wall_clock::now_ms;
 
 /// One step of what the application is to do. It moves a few times, so what is large and rare in it is boxed: an order
 /// of more than 128 bytes is moved by a call.
@@ -149,6 +151,8 @@ pub(super) struct Worker<A: Application> {
     pub(super) txn_bytes_max: usize,
     /// Whether there is no configuration that the application should know of.
     pub(super) alone: bool,
+    /// Those of the transactions that it prepares.
+    pub(super) times: TxnTimes,
     pub(super) disk: DiskHandle,
     /// The log is being read.
     pub(super) reader: Option<(Reader, Zxid)>,
@@ -173,7 +177,7 @@ impl<A: Application> Worker<A> {
                 self.tell_service(clients::Event::Replaced, done);
             }
             Order::Prepare { epoch, zxid, origin, request, .. } => {
-                let (now_ms, most) = (now_ms(), self.txn_bytes_max);
+                let (now_ms, most) = (self.times.next(now_ms()), self.txn_bytes_max);
                 let bytes_max = most.saturating_sub(Txn::HEADER_BYTES);
                 let facts = Facts { zxid, now_ms, bytes_max };
                 let Prepared { kind, body } = self.application.prepare(&request, origin, &facts);
@@ -186,7 +190,10 @@ impl<A: Application> Worker<A> {
                 });
                 done.push(Done::Prepared(epoch, draft));
             }
-            Order::Abandon => self.application.abandon(),
+            Order::Abandon => {
+                self.times.forget();
+                self.application.abandon();
+            }
             Order::Read(read) => read(Ok(&self.application)),
             Order::Save(label) => {
                 done.push(Done::Snapshot(self.application.snapshot(), Purpose::Save(label)));
@@ -241,7 +248,7 @@ impl<A: Application> Worker<A> {
         through: Zxid,
         done: &mut Vec<Done<A>>,
     ) -> (Zxid, Result<(), DiskReadError>) {
-        let begun = Instant::now();
+        let begun = boot_time::now();
         let reader = match self.reader.take().filter(|(_, wanted)| *wanted == through) {
             Some((reader, _)) if self.applied == after => Ok(reader),
             _ => self.disk.reader(after, through),
@@ -291,7 +298,7 @@ fn work<A: Application>(jobs: &Receiver<Job<A>>, inbox: &Inbox<WorkerReport<A>>)
                 let Some(order) = orders.pop_front() else { break };
                 let stage = order.stage();
                 worker.perform(order, &mut done);
-                let before = std::mem::replace(&mut now, Instant::now());
+                let before = std::mem::replace(&mut now, boot_time::now());
                 slowest = slowest.max(now - before);
                 if let Some(stage) = stage {
                     stage.done(worker.disk.measures(), before, started.later(now));

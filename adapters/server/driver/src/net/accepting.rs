@@ -71,6 +71,11 @@ pub(super) async fn accept_all<R: Runtime>(
                 "cannot accept connections, {then}"
             );
         }
+        if lacks_descriptors(&error) {
+            // Connections that exist live on, and one that ends gives its own back.
+            runtime.sleep(DESCRIPTOR_WAIT).await;
+            continue;
+        }
         runtime.sleep(rest).await;
         rest = (rest * 2).min(ACCEPT_RETRY_MAX);
         if anew {
@@ -109,6 +114,8 @@ fn lacks_descriptors(error: &io::Error) -> bool {
 
 /// The first wait after the system refused to accept.
 const ACCEPT_RETRY_MIN: Duration = Duration::from_millis(10);
+/// The wait for descriptors.
+const DESCRIPTOR_WAIT: Duration = Duration::from_millis(100);
 /// The longest such wait.
 const ACCEPT_RETRY_MAX: Duration = Duration::from_secs(1);
 /// After so many errors in a row, some 150 ms, a socket is taken for broken and opened anew; again after as many.

@@ -21,6 +21,7 @@ use quorate_core::input::Plane;
 use quorate_core::links::Mailbox;
 use quorate_core::message::{Message, Packet, Request};
 use quorate_core::txn::Txn;
+use quorate_leadership::boot_time;
 
 use crate::disk::{Intake, Pieces};
 use crate::lock::locked;
@@ -81,7 +82,7 @@ impl Packets {
     /// They are taken to be written.
     pub(super) fn taken(&mut self) {
         if let (Some(since), Some(waits)) = (self.since.take(), &self.waits) {
-            let now = Instant::now();
+            let now = boot_time::now();
             waits.saw_at(now, millis(now.saturating_duration_since(since)));
         }
     }

@@ -43,6 +43,14 @@ impl PortHealth {
         })
     }
 
+    /// How a port is, for a core that knows nothing of it yet.
+    pub(crate) fn state(&self, plane: Plane) -> Event {
+        match locked(&self.sockets).told.get(&plane) {
+            Some(true) => Event::ListenFailed(plane),
+            Some(false) | None => Event::Listening(plane),
+        }
+    }
+
     /// One more socket, which works; returns its number.
     pub(crate) fn add(&self, plane: Plane) -> u64 {
         let mut sockets = locked(&self.sockets);

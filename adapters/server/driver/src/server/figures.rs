@@ -33,9 +33,12 @@ impl<R: Runtime, A: Application> Server<R, A> {
     /// Steps of requests, of elections and of the disk: always there, from 0.
     fn measured(&self, figures: &mut Figures, peer: &PeerStatus) {
         let measures = &self.handle.published.measures;
-        for what in Took::ALL {
+        for what in Took::ALL.iter().filter(|what| **what != Took::LoopStall) {
             figures.summary(what.name(), what.detail(), &measures.spread(*what));
         }
+        let help = "How late the loop was, where it was late by more than half a tick.";
+        let stalls = measures.spread(Took::LoopStall);
+        figures.seconds_on_page("quorate_loop_stall_seconds", help, &stalls);
         for of in Of::ALL {
             for (id, spread) in measures.spreads(*of) {
                 figures.summary_of(of.name(), of.detail(), &id.to_string(), &spread);
@@ -75,6 +78,9 @@ impl<R: Runtime, A: Application> Server<R, A> {
             if *what == Counted::SlowSyncs {
                 // As in ZooKeeper, where `mntr` tells it beside the gauges.
                 figures.gauge(what.name(), count);
+            } else if *what == Counted::DiskOutages {
+                let help = "Failures of the disk for which it left service.";
+                figures.own_counter(what.name(), help, count);
             } else {
                 figures.counter(what.name(), count);
             }
@@ -195,6 +201,8 @@ fn page(figures: &mut Figures, peer: &PeerStatus, metrics: &Metrics) {
         figures.on_page("quorate_link_up", "1 for a link that is there.", &labels, true);
     }
     let stalled = metrics.disk_busy > STALLED;
+    let fails = metrics.disk_fault.is_some();
+    figures.on_page("quorate_disk_failed", "Whether it waits for its disk.", &[], fails);
     figures.on_page("quorate_disk_stalled", "Whether a write has hung for 1 s.", &[], stalled);
 }
 

@@ -15,24 +15,23 @@ use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_channel::{Receiver, bounded};
-use bytes::Bytes;
 use quorate_application::Application;
 use quorate_application::clients::{Clients, Host};
 use quorate_core::id::ServerId;
-use quorate_core::membership::{Member, Membership};
+use quorate_core::membership::Member;
 use quorate_core::peer::Peer;
 use quorate_core::recorder::Recorder;
 use quorate_leadership::LeadershipGate;
 use quorate_storage::Found;
 
 use crate::config::{MembershipFiles, ServerConfig};
-use crate::disk::Disk;
+use crate::disk::Faults;
 use crate::drive::{Asks, Driver, Quit, elections_at};
 use crate::error::StartError;
 use crate::host::replica::{Replica, ReplicaParts};
 use crate::host::service::clock;
 use crate::inbox::Inbox;
-use crate::measures::Took;
+use crate::measures::{Measures, Took};
 use crate::net::acceptor::Acceptor;
 use crate::net::address_limit::AddressLimit;
 use crate::net::client_port::{self, BoundForClients};
@@ -47,13 +46,12 @@ use crate::proposals::Proposals;
 use crate::runtime::Runtime;
 use crate::server::clients;
 use crate::server::handle::{Handle, Server};
-use crate::server::open::{
-    Ready, adopt_kept, check_alone, kept_files, open, retain, say_what_binds,
-};
+use crate::server::open::{Ready, Recalled, check_alone, open, open_again, start_disk};
 use crate::server::run::ServerTask;
 use crate::server::wake::wake;
 use crate::status::Published;
 use crate::task_group::TaskGroup;
+use crate::wall_clock::Steps;
 
 impl<R: Runtime, A: Application> Server<R, A> {
     /// Opens the data directory and both ports, restores the newest snapshot, and starts.
@@ -101,33 +99,13 @@ impl<R: Runtime, A: Application> Server<R, A> {
         config.core.protocol = A::PROTOCOL;
         config.core.keeps_sessions = A::Clients::SERVES;
         config.core.check()?;
-        let id = config.core.id;
-        let told = config.core.membership.clone();
-        let mut kept = kept_files(&config);
-        let unkept = |(path, source)| StartError::Membership { path, source };
-        let [present, next] = kept.recall().map_err(unkept)?;
-        adopt_kept(&mut config.core, present, next);
-        // A server that is about to join, or was removed, knows where it listens only from what it is told.
-        let own_line = |now: &Membership| {
-            let own = now.member(id).or_else(|| told.member(id)).or(config.own_line.as_ref());
-            own.cloned()
-        };
-        let own = own_line(&config.core.membership);
-        if let Some(own) = own {
-            kept.remember(own, config.core.membership.version());
-        }
-        let mut data = open(&config, application).await?;
-        if let Some(installed) = data.found.installed.take() {
-            kept.take_over(&installed).map_err(unkept)?;
-            data.log.memberships_kept()?;
-            let read = |text: &Bytes| Membership::parse(text).ok();
-            let next = installed.next.as_ref().and_then(read);
-            config.core.next_membership = None;
-            adopt_kept(&mut config.core, read(&installed.present), next);
-        }
-        say_what_binds(&config.core, &told);
-        let own = own_line(&config.core.membership).ok_or(StartError::NotAMember(id))?;
-        kept.remember(own.clone(), config.core.membership.version());
+        let told = config.clone();
+        let mut recalled = Recalled::new(config)?;
+        let mut data = open(&recalled.config, application).await?;
+        recalled.take_over(&mut data.log, &mut data.found)?;
+        recalled.say_what_binds();
+        let own = recalled.own_line().ok_or(StartError::NotAMember(told.core.id))?;
+        let Recalled { config, kept, .. } = recalled;
         let bound = match config.alone {
             true => Vec::new(),
             false => listen::bind(&runtime, &config, &own).await?,
@@ -136,13 +114,15 @@ impl<R: Runtime, A: Application> Server<R, A> {
             true => client_port::bind(&runtime, &config, &own).await?,
             false => Vec::new(),
         };
-        let opened = Opened { data, kept, bound, bound_for_clients, own };
+        let opened = Opened { told, data, kept, bound, bound_for_clients, own };
         assemble(runtime, &config, opened, recorder)
     }
 }
 
 /// What a start has opened.
 struct Opened<R: Runtime, A: Application> {
+    /// The configuration before what was kept of the membership.
+    told: ServerConfig,
     data: Ready<A>,
     kept: MembershipFiles,
     bound: Vec<Bound<R>>,
@@ -224,7 +204,7 @@ fn driver<R: Runtime, A: Application>(
     wires: Wires<R>,
     mut recorder: Option<Box<dyn Recorder>>,
 ) -> Result<Box<Driver<R, A>>, StartError> {
-    let Opened { data, kept, bound, bound_for_clients, own } = opened;
+    let Opened { told, data, kept, bound, bound_for_clients, own } = opened;
     let Ready { log, found: Found { durable, .. }, mut application, staged, remembered, opened } =
         data;
     let Wires { runtime, shared, gate, events, quit, acceptors, links, client } = wires;
@@ -241,9 +221,11 @@ fn driver<R: Runtime, A: Application>(
     );
     let peer = Peer::new(config.core.clone(), durable)?;
     check_alone(config, peer.config())?;
-    let disk = Disk::start(log, kept, retain(config), config.fsync_warning, links.keep_alive())
-        .map_err(StartError::Thread)?;
-    let measures = Arc::clone(disk.handle().measures());
+    let measures: Arc<Measures> = Arc::default();
+    let disk = start_disk(config, log, kept, Arc::clone(&measures), links.keep_alive())?;
+    let measured = Arc::clone(&measures);
+    let reopen =
+        move |remains, keep_alive| open_again(&told, remains, Arc::clone(&measured), keep_alive);
     measures.took(Took::Open, opened.whole);
     if let Some(restore) = opened.restore {
         measures.took(Took::Restore, restore);
@@ -306,7 +288,13 @@ fn driver<R: Runtime, A: Application>(
         proposals,
         warn_at: None,
         publish_at: None,
+        wall_steps: Steps::default(),
         ending: false,
+        outage: None,
+        reopen: Arc::new(reopen),
+        disk_faults: Faults::default(),
+        disk_retry: config.disk_retry,
+        oracle: None,
         listeners,
         elections_at: elections_at(&own, config.multi_address),
         multi_address: config.multi_address,

@@ -11,7 +11,7 @@ use quorate_core::status::{Phase, Status as PeerStatus};
 use quorate_core::vote::ServerState;
 use quorate_core::zxid::Zxid;
 
-use crate::measures::{Measures, Took};
+use crate::measures::{Counted, Measures, Took};
 use crate::status::metrics::{Counters, Metrics};
 
 /// Measures durations between states.
@@ -158,6 +158,8 @@ impl Meter {
             applied: Zxid(counters.applied.load(Ordering::Relaxed)),
             outstanding: counters.outstanding.load(Ordering::Relaxed),
             disk_busy: self.measures.disk_busy(),
+            disk_fault: self.measures.disk_fault(),
+            disk_outages: self.measures.counted(Counted::DiskOutages),
             ending: counters.ending.load(Ordering::Relaxed),
             ..self.metrics.clone()
         }

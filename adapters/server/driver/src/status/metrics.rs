@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use quorate_core::zxid::Zxid;
 
+use crate::error::DiskFault;
+
 /// What the driver counts and measures. Counters begin at the start of the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -64,6 +66,10 @@ pub struct Metrics {
     pub snapshots_sent: u64,
     /// For how long the disk has been at the same work: a write that hangs.
     pub disk_busy: Duration,
+    /// Why it is out of service, if that is because of its disk.
+    pub disk_fault: Option<DiskFault>,
+    /// How often its disk has failed so that it gave up its role.
+    pub disk_outages: u64,
     /// It has been told to end in order.
     pub ending: bool,
     /// How many requests of callers at this server, in this process, are under way

@@ -73,44 +73,6 @@ async fn has_ended<R: Runtime>(stage: &Stage<R>, server: &Server<R, App>) {
     assert_eq!(server.status().peer.id, server.id());
 }
 
-/// A leader whose disk failed led on without being able to log anything, and a follower applied what its
-/// own disk had not taken (ZOOKEEPER-2247, -4882). Whose disk fails ends, and says where; the others go on.
-pub async fn a_server_whose_disk_fails_ends_and_the_others_go_on<R: Runtime>(stage: Stage<R>) {
-    for leads in [true, false] {
-        let mut ensemble = stage.journals(3, 0);
-        ensemble.start_all().await;
-        let (leader, _) = ensemble.agreed().await;
-        let writer = ensemble.other_than(&[leader]);
-        let victim = if leads { leader } else { ensemble.other_than(&[leader, writer]) };
-        // The first transaction begins a log file, and finds no directory.
-        let dir = ensemble.data_dir(victim).join("version-2");
-        let aside = dir.with_file_name("aside");
-        fs::rename(&dir, &aside).unwrap();
-        let asked = stage.spawn({
-            let server = ensemble.server(writer).clone();
-            async move { server.propose("x").await }
-        });
-        let end = stage.within("its end", ensemble.take(victim).finished()).await;
-        let Err(error @ ServerError::Disk { .. }) = end else { panic!("{end:?}") };
-        let file = dir.join("log.100000001");
-        let expected = format!("the disk failed: cannot create {}: ", file.display());
-        assert!(error.to_string().starts_with(&expected), "{error}");
-        // The followers may have it; then the next leader brings it along.
-        if let Err(error) = stage.within("an answer", asked.join()).await {
-            assert!(leads && error.may_have_happened(), "{error}");
-        }
-        assert_ne!(ensemble.agreed().await.0, victim);
-        stage.propose(ensemble.server(writer), "y").await;
-        fs::rename(&aside, &dir).unwrap();
-        ensemble.start(victim).await;
-        ensemble.agreed().await;
-        let all = stage.all_entries(ensemble.server(writer)).await;
-        for id in ensemble.ids() {
-            assert_eq!(stage.all_entries(ensemble.server(id)).await, all);
-        }
-    }
-}
-
 /// In an ensemble whose server 1 panics at a command.
 fn one_is_fragile<R: Runtime>(stage: &Stage<R>, brake: &Arc<Brake>) -> Ensemble<R, App> {
     let brake = Arc::clone(brake);

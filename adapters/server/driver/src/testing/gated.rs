@@ -1,4 +1,5 @@
-//! A runtime whose connections can be held up: for a server that does not answer, or does not read.
+//! A runtime whose connections can be held up, and whose clock can jump ahead: for a server that does not answer, or does not
+//! read, and for a machine that was suspended.
 
 use std::any::Any;
 use std::fmt;
@@ -6,6 +7,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
@@ -70,11 +72,19 @@ impl Gate {
 pub struct Gated<R> {
     pub gate: Arc<Gate>,
     inner: R,
+    /// For how long its machine was suspended, in milliseconds.
+    suspended: Arc<AtomicU64>,
 }
 
 impl<R> Gated<R> {
     pub fn new(inner: R) -> Self {
-        Self { gate: Arc::default(), inner }
+        Self { gate: Arc::default(), inner, suspended: Arc::default() }
+    }
+
+    /// Its machine was suspended: timers have stood still, and the clock shows so much more.
+    pub fn was_suspended(&self, time: Duration) {
+        let millis = u64::try_from(time.as_millis()).unwrap();
+        self.suspended.fetch_add(millis, Ordering::SeqCst);
     }
 
     fn behind<S: Send + 'static>(&self, inner: S) -> Behind<S> {
@@ -133,7 +143,7 @@ impl<R: Runtime> Runtime for Gated<R> {
     }
 
     fn now(&self) -> Instant {
-        self.inner.now()
+        self.inner.now() + Duration::from_millis(self.suspended.load(Ordering::SeqCst))
     }
 }
 

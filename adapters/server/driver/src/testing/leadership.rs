@@ -284,3 +284,36 @@ pub async fn waits_for_the_leadership_that_are_dropped_hold_nothing<R: Runtime>(
         stage.within("the other one", taken).await;
     }
 }
+
+/// A laptop that is opened again: its timers have stood still, and meanwhile another may lead. What its clock shows then ends
+/// the lease before anything else happens there.
+pub async fn a_leader_whose_machine_was_suspended_counts_on_no_lease<R: Runtime>(stage: Stage<R>) {
+    let stage = stage.gated(3);
+    let mut ensemble = stage.electors(3, 0);
+    ensemble.adjust = |config| config.core.lease = Some(config.core.timing.tick * 4);
+    ensemble.start_all().await;
+    let (leader, _) = ensemble.agreed().await;
+    let leadership = stage.within("leadership", ensemble.server(leader).leadership()).await;
+    let leadership = leadership.unwrap();
+    stage.until("a lease", || leadership.lease().is_some()).await;
+    let runtime = stage.runtime(usize::try_from(leader.0 - 1).unwrap());
+    // What had come before it slept confirms nothing: a lease counts from what was sent.
+    runtime.gate.hold();
+    runtime.was_suspended(Duration::from_secs(60));
+    assert_eq!((leadership.check(), leadership.lease()), (Err(Lost::Deposed), None));
+    let work = async { leadership.run(pending::<()>()).await };
+    assert_eq!(stage.within("the end of its work", work).await, Err(Lost::Deposed));
+    // What its timers had waited for comes late, and that is told.
+    let server = ensemble.server(leader).clone();
+    let told = || {
+        let page = server.figures().page(&["quorate_loop_stall_seconds"]);
+        page.contains("_count ") && !page.contains("_count 0.0")
+    };
+    stage.until("a loop that was late", told).await;
+    let token = leadership.token();
+    drop(leadership);
+    runtime.gate.release();
+    let (next, _) = ensemble.agreed().await;
+    let later = stage.within("leadership", ensemble.server(next).leadership()).await.unwrap();
+    assert!(later.token() > token, "{} after {token}", later.token());
+}

@@ -6,7 +6,7 @@
 //!                                          ▼
 //!   sockets, elections, leadership, membership, replication, lengths, patience, syncing, outsiders, limits,
 //!   impostors, ports, clients, client_limits,
-//!   client_ports, operators, cancelling, endings
+//!   client_ports, operators, cancelling, outages, endings
 //!                                          │  play on a Stage, with an Ensemble
 //!                                          ▼
 //!   the runtime, and servers on it
@@ -46,6 +46,7 @@ pub mod limits;
 mod line;
 pub mod membership;
 pub mod operators;
+pub mod outages;
 pub mod outsiders;
 pub mod patience;
 pub mod ports;
@@ -103,6 +104,7 @@ macro_rules! suite {
                 a_guard_that_is_leaked_keeps_its_server_from_nothing,
                 a_shutdown_waits_for_a_transfer_that_is_under_way,
                 a_leader_whose_voters_are_gone_loses_its_lease,
+                a_leader_whose_machine_was_suspended_counts_on_no_lease,
                 probes_are_answered_and_told_of_the_end,
                 waits_for_the_leadership_that_are_dropped_hold_nothing,
             }
@@ -140,6 +142,12 @@ macro_rules! suite {
                 a_fresh_server_gets_a_snapshot,
                 a_server_that_does_not_answer_holds_up_nobody,
                 an_observer_that_does_not_read_gets_it_all_when_it_does,
+            }
+            outages: {
+                a_server_whose_disk_fails_gives_up_its_role_and_comes_back,
+                a_server_that_has_taken_no_snapshot_applies_nothing_twice,
+                a_server_that_waits_for_its_disk_shuts_down,
+                a_disk_that_comes_back_with_less_ends_its_server,
             }
             outsiders: {
                 introductions_that_cannot_be_read,
@@ -195,7 +203,7 @@ macro_rules! suite {
                 a_port_in_use_is_named,
                 a_port_that_is_freed_in_time_is_taken,
                 a_data_directory_that_cannot_be_used_is_named,
-                a_disk_that_fails_ends_the_server_and_is_named,
+                a_disk_that_is_lost_ends_the_server_and_is_named,
                 a_configuration_that_cannot_work_is_named,
             }
             cancelling: {
@@ -207,7 +215,6 @@ macro_rules! suite {
             endings: {
                 the_end_of_a_server_is_told_to_those_who_wait,
                 a_handle_kept_after_the_end_says_so,
-                a_server_whose_disk_fails_ends_and_the_others_go_on,
                 a_panic_of_the_application_ends_its_server_only,
                 a_panic_of_the_application_on_its_thread_ends_its_server_only,
                 a_panic_of_a_reader_is_its_own,

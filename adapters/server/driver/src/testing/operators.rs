@@ -68,8 +68,9 @@ pub async fn a_data_directory_that_cannot_be_used_is_named<R: Runtime>(stage: St
     assert_eq!(ensemble.agreed().await.0, id);
 }
 
-pub async fn a_disk_that_fails_ends_the_server_and_is_named<R: Runtime>(stage: Stage<R>) {
+pub async fn a_disk_that_is_lost_ends_the_server_and_is_named<R: Runtime>(stage: Stage<R>) {
     let mut ensemble = stage.electors(3, 0);
+    ensemble.adjust = |config| config.disk_retry = Duration::from_millis(50);
     ensemble.start_all().await;
     let (leader, _) = ensemble.agreed().await;
     let follower = ensemble.other_than(&[leader]);
@@ -78,11 +79,15 @@ pub async fn a_disk_that_fails_ends_the_server_and_is_named<R: Runtime>(stage: S
     std::fs::remove_dir_all(&dir).unwrap();
     // The next leadership has to be promised, and that cannot be written.
     ensemble.kill(leader).await;
+    stage.until("its fault", || server.status().metrics.disk_fault.is_some()).await;
+    // It waits for the one that is gone, and another in its place has forgotten what this server promised.
+    std::fs::create_dir_all(dir.join("version-2")).unwrap();
     let error = stage.within("the end", server.finished()).await.unwrap_err();
     assert!(matches!(error, ServerError::Disk { .. }), "{error:?}");
     assert!(error.to_string().contains(dir.to_str().unwrap()), "{error}");
     assert_eq!(server.leader(), None);
-    // With its directory back it may start again.
+    // It may begin anew there.
+    std::fs::remove_dir_all(&dir).unwrap();
     std::fs::create_dir_all(&dir).unwrap();
     ensemble.start(follower).await;
     ensemble.agreed().await;

@@ -1,6 +1,7 @@
 //! The error of opening a data directory and of writing to it.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use quorate_core::zxid::{Epoch, Zxid};
 use thiserror::Error;
@@ -139,6 +140,20 @@ pub enum LogError {
         /// The label of the history to be installed, or the first transaction to be added to one.
         zxid: Zxid,
     },
+    /// A directory that is opened again after a write to it has failed holds less than was durable there: it is another
+    /// one, or the disk has lost what it said was safe.
+    #[error(
+        "{} was durable through {was} before a write failed, and holds {found} now; it is another directory, or the \
+         disk has lost what it had. {safe}", dir.display(), safe = SAFE
+    )]
+    Lost {
+        /// The directory.
+        dir: PathBuf,
+        /// The last transaction that was durable.
+        was: Zxid,
+        /// The last one that is there.
+        found: Zxid,
+    },
     /// An earlier write failed.
     #[error("nothing is written to {} after an earlier write failed", dir.display())]
     Failed {
@@ -148,6 +163,35 @@ pub enum LogError {
 }
 
 impl LogError {
+    /// The file operation that the system has refused, if it is that.
+    #[allow(
+        clippy::wildcard_enum_match_arm,
+        reason = "all others refuse what a caller asks for, or what a file says"
+    )]
+    pub fn refused(&self) -> Option<Refused<'_>> {
+        match self {
+            Self::File(error)
+            | Self::Open(OpenError::File(error) | OpenError::Install(InstallError::File(error)))
+            | Self::Append(AppendError::File(error))
+            | Self::Install(InstallError::File(error))
+            | Self::Snapshot(SnapshotError::File(error))
+            | Self::Purge(PurgeError::File(error))
+            | Self::Truncate(TruncateError::File(error)) => {
+                Some(Refused { path: &error.path, source: &error.source })
+            }
+            Self::Install(InstallError::Membership { path, source }) => {
+                Some(Refused { path, source })
+            }
+            Self::Truncate(TruncateError::Sync(error)) => match &**error {
+                AppendError::File(error) => {
+                    Some(Refused { path: &error.path, source: &error.source })
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// Whether the caller wants to log a transaction that is longer than a log may have it: then nothing is
     /// wrong with the disk, and nothing was written.
     pub const fn is_too_long(&self) -> bool {
@@ -156,6 +200,15 @@ impl LogError {
             Self::Append(AppendError::TooLong { .. }) | Self::Install(InstallError::TooLong { .. })
         )
     }
+}
+
+/// A file operation that the system has refused.
+#[derive(Clone, Copy, Debug)]
+pub struct Refused<'a> {
+    /// On which file or directory.
+    pub path: &'a Path,
+    /// What the system says.
+    pub source: &'a io::Error,
 }
 
 fn holder(pid: Option<u32>) -> String {

@@ -11,6 +11,7 @@ use quorate_core::zxid::{Epoch, Zxid};
 
 use super::Log;
 use super::error::LogError;
+use super::remains::Remains;
 use crate::dirs::Dirs;
 use crate::epochs::{self, ACCEPTED, CURRENT, LEASE, NoEpoch};
 use crate::error::at;
@@ -33,6 +34,8 @@ pub struct OpenOptions {
     pub autocreate: bool,
     /// Our id, if we elect by generation: only then is the vote read and kept.
     pub voter: Option<ServerId>,
+    /// What it has to hold, where a write to it has failed in this process before.
+    pub remains: Option<Remains>,
     /// How to open the transactions and snapshots.
     pub segments: SegmentOptions,
 }
@@ -43,6 +46,7 @@ impl Default for OpenOptions {
             data_log_dir: None,
             autocreate: true,
             voter: None,
+            remains: None,
             segments: SegmentOptions::default(),
         }
     }
@@ -101,6 +105,10 @@ impl<F: Files + Clone> Log<F> {
         let data_dir = data_dir.as_ref();
         let log_dir = options.data_log_dir.as_deref().unwrap_or(data_dir);
         let dirs = Dirs { snapshots: data_dir.join(VERSION_DIR), logs: log_dir.join(VERSION_DIR) };
+        let remains = options.remains.as_ref();
+        if remains.is_some() {
+            Remains::refuse_gone(&files, &dirs)?;
+        }
         for (above, dir) in [(data_dir, &dirs.snapshots), (log_dir, &dirs.logs)] {
             files.create_dir(dir).map_err(at("create the directory", dir))?;
             // It may have been created by a process that died before it could sync this.
@@ -115,6 +123,7 @@ impl<F: Files + Clone> Log<F> {
         };
         let trust_empty_snapshot = options.segments.trust_empty_snapshot;
         let dir = dirs.snapshots.clone();
+        remains.map_or(Ok(()), |remains| remains.cut_back(&files, &dirs))?;
         let (segments, opened) = Segments::open(files.clone(), dirs, options.segments)?;
         let mut log = Self {
             files,
@@ -127,6 +136,7 @@ impl<F: Files + Clone> Log<F> {
             known: true,
             trust_empty_snapshot,
             staged: None,
+            least: None,
             failed: false,
             _lock: lock,
         };
@@ -135,6 +145,9 @@ impl<F: Files + Clone> Log<F> {
         }
         log.load_epochs(log_dir, opened.last, options.autocreate)?;
         log.lease = log.load_lease()?;
+        if let Some(remains) = remains {
+            remains.compare(&log.dir, log.epochs, opened.last)?;
+        }
         let durable = Durable {
             accepted_epoch: log.epochs.accepted_epoch,
             current_epoch: log.epochs.current_epoch,

@@ -299,6 +299,11 @@ impl<H> Tail<H> {
         Ok(())
     }
 
+    /// Through which byte it is synced: a file without a record need not be there.
+    pub(super) fn synced_through(&self) -> u64 {
+        if self.records == 0 { 0 } else { self.written }
+    }
+
     /// Everything that was written is durable, records through `end`. Only now may the other slot be
     /// overwritten.
     fn synced(&mut self, end: u64) {

@@ -98,8 +98,18 @@ impl<F: Files> SnapshotWriter<F> {
     ///
     /// # Errors
     ///
-    /// A [`SnapshotError`] if that fails, or if anything failed before.
+    /// A [`SnapshotError`] if that fails, or if anything failed before; then the file is removed, if it can be.
     pub fn finish(mut self, parts: Parts) -> Result<StagedSnapshot<F>, SnapshotError> {
+        if let Err(error) = self.complete(parts) {
+            // A disk may be full of it.
+            drop(self.discard());
+            return Err(error);
+        }
+        let Self { files, dir, path, label, .. } = self;
+        Ok(StagedSnapshot { files, dir, path, label })
+    }
+
+    fn complete(&mut self, parts: Parts) -> Result<(), SnapshotError> {
         self.seal().map_err(at("write", &self.path))?;
         if let Some(digest) = parts.digest {
             let mut bytes = [0; DIGEST_BYTES];
@@ -115,8 +125,7 @@ impl<F: Files> SnapshotWriter<F> {
         }
         self.flush().map_err(at("write", &self.path))?;
         self.files.sync(&self.file).map_err(at("sync", &self.path))?;
-        let Self { files, dir, path, label, .. } = self;
-        Ok(StagedSnapshot { files, dir, path, label })
+        Ok(())
     }
 
     /// Removes what was written, for instance because the disk is full or the sender is gone.

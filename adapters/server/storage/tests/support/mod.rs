@@ -2,7 +2,7 @@
 #![allow(dead_code, unreachable_pub, reason = "every test file uses a part of it")]
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,6 +31,8 @@ pub struct State {
     pub fail: Option<(usize, io::ErrorKind)>,
     /// Also lose the first half of what was written, and not the second.
     pub scrambles: bool,
+    /// A sync that fails drops what it was to write: it can be read, and the next sync takes it for written.
+    pub drops: bool,
 }
 
 impl Default for State {
@@ -44,6 +46,7 @@ impl Default for State {
             steps: 0,
             fail: None,
             scrambles: false,
+            drops: false,
         }
     }
 }
@@ -54,6 +57,8 @@ pub struct Content {
     pub synced: Rc<Vec<u8>>,
     /// How many bytes were read from it.
     pub read: usize,
+    /// The sectors that a failed sync has dropped.
+    pub dropped: BTreeSet<usize>,
 }
 
 impl Content {
@@ -112,7 +117,7 @@ impl Content {
             }
         }
         let left = Rc::new(left);
-        Self { written: Rc::clone(&left), synced: left, read: 0 }
+        Self { written: Rc::clone(&left), synced: left, ..Self::default() }
     }
 }
 
@@ -203,7 +208,7 @@ impl State {
             .map(|content| {
                 let choice = if content.is_durable() { 0 } else { choose(outcomes) };
                 let left = content.left(choice);
-                Content { written: Rc::clone(&left), synced: left, read: 0 }
+                Content { written: Rc::clone(&left), synced: left, ..Content::default() }
             })
             .collect();
         let synced_names = names.clone();
@@ -234,7 +239,8 @@ impl State {
     pub fn put(&mut self, path: impl AsRef<Path>, bytes: &[u8]) {
         let file = self.contents.len();
         let bytes = Rc::new(bytes.to_vec());
-        self.contents.push(Content { written: Rc::clone(&bytes), synced: bytes, read: 0 });
+        let content = Content { written: Rc::clone(&bytes), synced: bytes, ..Content::default() };
+        self.contents.push(content);
         self.names.insert(path.as_ref().to_owned(), file);
         self.synced_names.insert(path.as_ref().to_owned(), file);
     }
@@ -320,6 +326,9 @@ impl Files for Forgetful {
             written.resize(end, 0);
         }
         written[offset..end].copy_from_slice(bytes);
+        state.contents[*file]
+            .dropped
+            .retain(|at| !(offset / SECTOR..end.div_ceil(SECTOR)).contains(at));
         result
     }
 
@@ -335,8 +344,11 @@ impl Files for Forgetful {
     fn cut(&self, file: &usize, size: u64) -> io::Result<()> {
         let mut state = self.0.borrow_mut();
         state.step()?;
-        let written = Rc::make_mut(&mut state.contents[*file].written);
-        written.resize(usize::try_from(size).unwrap(), 0);
+        let size = usize::try_from(size).unwrap();
+        let content = &mut state.contents[*file];
+        Rc::make_mut(&mut content.written).resize(size, 0);
+        // The last one is written anew.
+        content.dropped.retain(|at| (at + 1) * SECTOR <= size);
         Ok(())
     }
 
@@ -346,9 +358,24 @@ impl Files for Forgetful {
 
     fn sync(&self, file: &usize) -> io::Result<()> {
         let mut state = self.0.borrow_mut();
-        state.step()?;
+        let (result, drops) = (state.step(), state.drops);
         let content = &mut state.contents[*file];
-        content.synced = Rc::clone(&content.written);
+        if let Err(error) = result {
+            if drops {
+                let changed = content.changed();
+                content.dropped.extend(changed.iter().map(|range| range.start / SECTOR));
+            }
+            return Err(error);
+        }
+        let dropped = &content.dropped;
+        let kept = match dropped.is_empty() {
+            true => Rc::clone(&content.written),
+            false => {
+                let changed = content.changed();
+                content.with(|at| !dropped.contains(&(changed[at].start / SECTOR))).synced
+            }
+        };
+        content.synced = kept;
         Ok(())
     }
 

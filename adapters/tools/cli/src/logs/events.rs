@@ -3,7 +3,7 @@
 //! A line of a library that knows nothing of this is [`OTHER`].
 
 /// All names, in order.
-pub(crate) const EVENTS: [&str; 56] = [
+pub(crate) const EVENTS: [&str; 60] = [
     "auth.refused",
     "client.ahead",
     "client.closed",
@@ -15,6 +15,9 @@ pub(crate) const EVENTS: [&str; 56] = [
     "config.refused",
     "config.reloaded",
     "config.warning",
+    "disk.failed",
+    "disk.full",
+    "disk.recovered",
     "disk.slow",
     "disk.warning",
     "election.decided",
@@ -33,6 +36,7 @@ pub(crate) const EVENTS: [&str; 56] = [
     "link.up",
     "log.level_changed",
     "log.unreadable",
+    "loop.stalled",
     "operator.answered",
     "operator.failed",
     "oracle.changed",

@@ -10,6 +10,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("check::problem", Floor(1)),
     ("log", Floor(7)),
     ("log::open", Page),
+    ("log::remains", Page),
     ("log::error", Floor(1)),
     ("replay", Floor(6)),
     ("segments", Floor(6)),

@@ -71,6 +71,8 @@ pub(crate) struct Judge {
     pub(crate) beside_java: bool,
     /// The epochs in which a server of ZooKeeper has prepared transactions, and whether it miscounts their digests.
     by_java: BTreeMap<Epoch, bool>,
+    /// The last time of a transaction of each epoch.
+    times: BTreeMap<Epoch, i64>,
     /// What is counted.
     pub(crate) replies: u64,
     pub(crate) events: u64,
@@ -160,6 +162,11 @@ impl Judge {
             }
         };
         let by_java = self.is_by_java(zxid.epoch());
+        let before_ms = self.times.insert(zxid.epoch(), header.time);
+        if let Some(ms) = before_ms.filter(|ms| header.time < *ms && !by_java) {
+            let detail = format!("{zxid} is of {}, and the one before it of {ms}", header.time);
+            return broken(Rule::Times, server, detail);
+        }
         // A leader of ZooKeeper looks at no list there, nor at whether the session ends (`PrepRequestProcessor`).
         let unasked = by_java && header.kind == kind::DELETE_CONTAINER;
         if unasked {

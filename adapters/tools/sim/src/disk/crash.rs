@@ -92,7 +92,7 @@ impl Disk {
     }
 
     /// Opens the log as a start does: where it breaks it is cut, or the server refuses to start.
-    fn open(&mut self, marks: &Marks, buried: bool, lost: &Lost) {
+    pub(super) fn open(&mut self, marks: &Marks, buried: bool, lost: &Lost) {
         let stop = match () {
             () if buried || lost.holed => Stop::Damaged,
             () if lost.torn => Stop::Torn,

@@ -15,6 +15,7 @@ impl fmt::Display for Entry {
         match &self.what {
             What::Start(found) => write!(f, "START {found}"),
             What::Crash(kind) => write!(f, "CRASH ({kind:?})"),
+            What::DiskFails => f.write_str("DISK fails"),
             What::Wipe => f.write_str("WIPED"),
             What::Clock(by) => write!(f, "CLOCK jumps by {by:?}"),
             What::Pause => f.write_str("PAUSE"),

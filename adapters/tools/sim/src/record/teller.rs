@@ -64,6 +64,10 @@ impl Teller {
                 }
                 Some(Happening::Crash(*kind))
             }
+            What::DiskFails => {
+                self.writes.remove(&server);
+                Some(Happening::Other(entry.clone()))
+            }
             What::Wipe => Some(Happening::Wipe),
             What::Clock(_) => Some(Happening::Other(entry.clone())),
             What::Pause => Some(Happening::Pause),

@@ -26,16 +26,22 @@ impl World {
     pub fn crash(&mut self, id: i64, kind: CrashKind) -> Result<(), Violation> {
         let (id, now) = (ServerId(id), self.now());
         let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
+        if server.waits_for_disk && server.peer.is_none() {
+            return self.crash_without_disk(id, kind);
+        }
         let Some(brief) = server.brief.take() else { return Ok(()) };
         self.trace.note(now, id, || Told::Crash(kind));
         (server.peer, server.leadership) = (None, None);
         (server.paused, server.suspended) = (false, None);
-        server.disk_hangs = false;
+        (server.disk_hangs, server.waits_for_disk) = (false, false);
         server.backlog.clear();
         server.tick = None;
         // Drawn apart, so that it changes nothing else.
         let pages = (self.seed ^ PAGES ^ (id.0 as u64) << 48).wrapping_add(server.incarnation);
         let mut pages = Rng::new(Rng::new(pages).next_u64());
+        if kind == CrashKind::Power {
+            server.disk.lose_memory();
+        }
         let (states, lost) = server.disk.crash(self.disk.survival, &mut self.rng, &mut pages);
         self.coverage.hit(match kind {
             CrashKind::Process => FaultClass::ProcessCrash,
@@ -114,6 +120,7 @@ impl World {
         let (now, id) = (self.now(), ServerId(id));
         if let Some(server) = self.servers.get_mut(&id) {
             server.disk.wipe();
+            (server.waits_for_disk, server.front) = (false, None);
             server.remembered = None;
             self.trace.note(now, id, || Told::Wipe);
             self.checker.on_wipe(id);

@@ -12,11 +12,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use quorate_application::clients::{
     ClientId, Clients, Event as Told, Frame, Host, Input, Output as Wants, SyncId,
 };
-use quorate_application::{Application, Facts, Prepared, Restore, Snapshot};
+use quorate_application::{Application, Facts, Prepared, Restore, TxnTimes};
 use quorate_core::id::{Origin, ReadId, ServerId};
 use quorate_core::message::Request;
 use quorate_core::output::Output;
@@ -75,6 +75,8 @@ pub(super) struct Front {
     pub(super) serves: bool,
     /// Whom an answer to a read is for.
     reads: BTreeMap<ReadId, SyncId>,
+    /// Those of the transactions that it prepares.
+    times: TxnTimes,
     /// How far the wall clock is ahead of the monotonic one, in milliseconds.
     pub(super) wall: i64,
     /// When the wall clock was last set forward by more than leaders wait between two looks at what is due, and by how much.
@@ -116,6 +118,7 @@ impl Front {
             drains: None,
             serves: false,
             reads: BTreeMap::new(),
+            times: TxnTimes::new(),
             wall: 0,
             set_forward: None,
             stepped: Instant::ORIGIN,
@@ -143,13 +146,6 @@ impl Front {
         }
     }
 
-    /// The tree, as a snapshot writes it.
-    pub(super) fn state(&self) -> Bytes {
-        let (mut bytes, mut snapshot) = (BytesMut::new(), self.zookeeper.snapshot());
-        while snapshot.next(&mut bytes).unwrap_or(false) {}
-        bytes.freeze()
-    }
-
     /// When there is something to do, if nothing is ordered before.
     fn due(&self) -> Option<Instant> {
         let leader = self.leader.as_ref().and_then(|leader| leader.deadline());
@@ -157,6 +153,10 @@ impl Front {
     }
 
     fn adopt(&mut self, label: Zxid, bytes: &Bytes) -> bool {
+        if label == Zxid::ZERO {
+            self.zookeeper.adopt(quorate_znode::Tree::new());
+            return true;
+        }
         let mut restore = ZooKeeper::restore(label);
         match restore.push(&mut &bytes[..]) {
             Ok(Some(tree)) => self.zookeeper.adopt(tree),
@@ -307,7 +307,8 @@ impl World {
                 crowd.judge.sessions.on_prepared(id, request.id, closes)?;
                 let most = server.config.limits.txn_bytes;
                 let bytes_max = most.saturating_sub(Txn::HEADER_BYTES);
-                let facts = Facts { zxid, now_ms: front.wall_ms(shown), bytes_max };
+                let now_ms = front.times.next(front.wall_ms(shown));
+                let facts = Facts { zxid, now_ms, bytes_max };
                 let draft = front.prepare(&facts, origin, &request);
                 let by_java = front.leader_prepares(shown, &facts, origin, &request);
                 if let Some(leader) = &front.leader {
@@ -324,6 +325,7 @@ impl World {
                 }
             }
             Order::Abandon => {
+                front.times.forget();
                 front.zookeeper.abandon();
                 front.leader = None;
             }

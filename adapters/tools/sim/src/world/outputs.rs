@@ -86,6 +86,8 @@ impl World {
                 self.network.send(now, link, message);
             }
             Output::NotifyDrained(link) => self.network.notify_drained(now, link),
+            // There is nothing that takes it.
+            Output::Persist { .. } if server.waits_for_disk => {}
             Output::Persist { ticket, write } => {
                 if let Write::Install { .. } = &write {
                     self.coverage.hit(FaultClass::Installed);

@@ -30,6 +30,7 @@ impl Server {
             leadership: None,
             disk: Disk::new(contents),
             disk_full: false,
+            waits_for_disk: false,
             application: Application::default(),
             front: None,
             drafts: Vec::new(),
@@ -89,6 +90,8 @@ pub(super) struct Server {
     pub(super) disk_full: bool,
     /// It makes nothing durable.
     pub(super) disk_hangs: bool,
+    /// It has given up its role for that, and starts again when the disk works.
+    pub(super) waits_for_disk: bool,
     /// The most bytes of transactions that it was ever sent at once.
     pub(super) largest: usize,
     /// How often it gave up a leader because its disk did not keep up, since it served.

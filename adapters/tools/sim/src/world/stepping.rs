@@ -36,6 +36,10 @@ impl World {
         if server.peer.is_some() {
             return Ok(());
         }
+        if !self.tries_disk(id) {
+            return Ok(());
+        }
+        let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
         if let Some(refused) = server.disk.refused() {
             return broken(Rule::Start, id, format!("refuses to start: {refused}"));
         }
@@ -76,7 +80,14 @@ impl World {
         let (tick, remembered) = (server.config.timing.tick, server.remembered);
         let is_java = self.network.is_java(id);
         let front = || Box::new(Front::new(id, tick, remembered, is_java));
-        server.front = self.crowd.as_ref().map(|_| front());
+        let label = contents.snapshots.last().map(|state| state.label);
+        let went_on = server.front.is_some();
+        // The process of a server whose disk has failed is the same.
+        let stays = server.front.take().map(|mut front| {
+            front.begins_again(label);
+            front
+        });
+        server.front = self.crowd.as_ref().map(|_| stays.unwrap_or_else(front));
         let apart = server.front.is_some() && server.wall != 0;
         self.coverage.hits(FaultClass::WallClocksApart, u64::from(apart));
         (server.busy_until, server.asked, server.leadership) = (now, 0, None);
@@ -102,6 +113,9 @@ impl World {
         self.network.host_up(now, id);
         self.enter_network();
         self.schedule_tick(id);
+        if went_on {
+            self.wake_front(id);
+        }
         Ok(())
     }
 

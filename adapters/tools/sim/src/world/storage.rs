@@ -1,11 +1,10 @@
-//! The disk of a server at work: syncs begin and end, snapshots are published, failures stop the server.
+//! The disk of a server at work: syncs begin and end, or fail.
 
 use std::time::Duration;
 
 use quorate_core::id::ServerId;
 use quorate_core::input::Event;
 
-use crate::faults::CrashKind;
 use crate::faults::FaultClass;
 use crate::network::{hit, up_to};
 use crate::rule::Violation;
@@ -29,16 +28,6 @@ impl World {
         }
     }
 
-    /// A disk fails: its server ends at once, having said nothing of what it could not make durable, and is
-    /// started again with what is there. What was not synced is there or not, as after any other crash.
-    fn disk_fails(&mut self, id: ServerId, class: FaultClass) -> Result<(), Violation> {
-        self.coverage.hit(class);
-        self.crash(id.0, CrashKind::Process)?;
-        let wait = up_to(&mut self.rng, self.restart_max);
-        self.start_after(id.0, wait);
-        Ok(())
-    }
-
     /// What was being synced is durable.
     pub(super) fn on_synced(&mut self, id: ServerId, incarnation: u64) -> Result<(), Violation> {
         let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
@@ -49,6 +38,11 @@ impl World {
             self.coverage.hit(FaultClass::DiskHangs);
             let leads = server.leads_clients();
             self.coverage.hits(FaultClass::LeaderDiskHangs, u64::from(leads));
+            self.agenda.after(HUNG_FOR, What::Synced { id, incarnation });
+            return Ok(());
+        }
+        // The loop is told when it goes on.
+        if server.paused && (server.disk_full || self.disk.failing > 0) {
             self.agenda.after(HUNG_FOR, What::Synced { id, incarnation });
             return Ok(());
         }

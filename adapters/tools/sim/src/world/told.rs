@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use quorate_application::clients::{ClientId, Event as Told, Frame};
+use quorate_application::{Application, Snapshot};
 use quorate_core::id::ServerId;
 use quorate_core::message::Request;
 use quorate_core::time::Instant;
@@ -20,6 +21,13 @@ use crate::world::front::{Front, Order};
 const BEGINNING_MS: i64 = 1_700_000_000_000;
 
 impl Front {
+    /// The tree, as a snapshot writes it.
+    pub(super) fn state(&self) -> Bytes {
+        let (mut bytes, mut snapshot) = (BytesMut::new(), self.zookeeper.snapshot());
+        while snapshot.next(&mut bytes).unwrap_or(false) {}
+        bytes.freeze()
+    }
+
     /// The wall clock of its server shows so much more than the monotonic one from here on.
     pub(super) fn set_wall(&mut self, shown: Instant, wall: i64, interval: Duration) {
         let most = i64::try_from(interval.as_millis()).unwrap_or(i64::MAX);

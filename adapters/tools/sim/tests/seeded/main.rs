@@ -70,6 +70,7 @@ const ELSEWHERE: &[Bug] = &[
 /// processors; 0 for a story.
 const TABLE: &[(Bug, Hunt, u64)] = &[
     (Bug::TornBatchRefused, Histories(50), 3),
+    (Bug::DroppedBelieved, Histories(500), 114),
     (Bug::TieBreakAcrossEpochs, Elections(100), 2),
     (Bug::RoundGoesBack, Elections(100), 11),
     (Bug::LeadsInAnEarlierRound, Histories(50), 14),
@@ -208,6 +209,7 @@ const TABLE: &[(Bug, Hunt, u64)] = &[
     (Bug::EventToAll, Hunt::Clients(100), 0),
     (Bug::RightsForgotten, Hunt::Clients(100), 3),
     (Bug::ClockBelieved, Hunt::Clients(300), 0),
+    (Bug::TimesGoBack, Hunt::Clients(500), 101),
     (Bug::RepliesNotHeldBack, Hunt::Clients(200), 0),
     (Bug::SizesUncounted, Hunt::Clients(100), 0),
     (Bug::DigestOfApplied, Hunt::Clients(100), 0),

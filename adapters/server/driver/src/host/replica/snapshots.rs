@@ -10,7 +10,7 @@ use quorate_core::input::Unreadable;
 use quorate_core::zxid::Zxid;
 
 use crate::disk::SnapshotFault;
-use crate::disk::{self as stream, Intake, Pieces, Reception, Wanted};
+use crate::disk::{self as stream, DiskHandle, Intake, Pieces, Reception, Wanted};
 use crate::host::callers::SnapshotAnswer;
 use crate::host::proposal::TakeSnapshotError;
 use crate::host::replica::Replica;
@@ -53,6 +53,11 @@ impl Snapshots {
     fn replaced(&mut self, label: Zxid) {
         self.newest = label;
         self.tell(|_| true, &Err(TakeSnapshotError::Replaced));
+    }
+
+    /// The disk has failed.
+    pub(super) fn refuse_all(&mut self) {
+        self.tell(|_| true, &Err(TakeSnapshotError::disk_failed()));
     }
 
     fn tell(&mut self, of: impl Fn(Zxid) -> bool, outcome: &Result<Zxid, TakeSnapshotError>) {
@@ -154,6 +159,35 @@ impl<A: Application> Replica<A> {
         let intake = stream::receive(reception)?;
         self.reception = Some(Receiving { label, wanted, state });
         Ok(intake)
+    }
+
+    /// Whether the application is at home, and has nothing to do.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.worker.is_some() && self.orders.is_empty()
+    }
+
+    /// The disk was opened again, and the core begins anew with what is there: the next state that it adopts is this one.
+    /// Only while nothing is [to be done](Self::is_idle).
+    pub(crate) fn restart(&mut self, disk: DiskHandle, staged: Option<(Zxid, A::Staged)>) {
+        debug_assert!(self.is_idle(), "the application is at work");
+        // What is written now is written to the disk that has failed.
+        std::mem::take(&mut self.stop).stop();
+        self.forget_reception();
+        self.least = self.least.max(self.planned);
+        (self.planned, self.applied, self.told) = (Zxid::ZERO, Zxid::ZERO, Zxid::ZERO);
+        self.base = staged.as_ref().map_or(Zxid::ZERO, |(label, _)| *label);
+        self.snapshots = Snapshots::new(self.base);
+        self.orders.push_back(Order::Abandon);
+        self.staged = staged;
+        // To the core an application begins in its first state, and takes over later ones only.
+        if let Some((label, first)) = self.staged.take_if(|(label, _)| *label == Zxid::ZERO) {
+            self.orders.push_back(Order::Adopt(label, Box::new(first)));
+        }
+        if let Some(worker) = &mut self.worker {
+            worker.disk = disk.clone();
+            (worker.reader, worker.applied) = (None, Zxid::ZERO);
+        }
+        self.disk = disk;
     }
 
     pub(super) fn save(&self, label: Zxid, snapshot: A::Snapshot) {

@@ -9,6 +9,7 @@ use std::time::{self, Duration};
 use quorate_application::Application;
 use quorate_application::clients::{AtHand, ClientId, Clients, Close, Event, Frame, Output};
 use quorate_core::time::Instant;
+use quorate_leadership::boot_time;
 
 use crate::host::replica::{Replica, ReplicaOutput};
 use crate::host::service::LookClosure;
@@ -39,7 +40,7 @@ impl Words {
             return;
         }
         self.at_hand = worker.service.at_hand(&mut worker.application);
-        (self.looked, self.retired) = (Some(time::Instant::now()), retires);
+        (self.looked, self.retired) = (Some(boot_time::now()), retires);
     }
 
     /// The service is told something.
