@@ -33,9 +33,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 ///
 /// If the plain quorums have an order, or the leader has none.
 pub fn story() -> Result<String, Box<dyn Error>> {
-    let mut text = "Three servers, x = 1. A client writes x = 2; two others read, one after the other.\n\n\
+    let mut text =
+        "Three servers, x = 1. A client writes x = 2; two others read, one after the other.\n\n\
                     A quorum for each: a read asks two servers, and the newest value counts\n"
-        .to_owned();
+            .to_owned();
     match plain_quorums(&mut text) {
         Ok(operations) => return Err(format!("one order explains {operations} operations").into()),
         Err(why) => writeln!(text, "no order explains it: {why}\n")?,
@@ -111,9 +112,12 @@ fn crashes_after(outputs: u64) -> Result<(Run, usize), Box<dyn Error>> {
     until(&mut world, "three servers serve", World::is_settled)?;
     let leader = world.leader().ok_or("no leader")?.0;
     let first = world.propose(leader, X)?.ok_or("the leader is down")?;
-    let applied = |world: &World| matches!(world.checker().outcome(first), Some(Outcome::Applied(_)));
+    let applied =
+        |world: &World| matches!(world.checker().outcome(first), Some(Outcome::Applied(_)));
     until(&mut world, "x = 1 is everywhere", |world| applied(world) && world.is_level())?;
-    let Some(Outcome::Applied(one)) = world.checker().outcome(first) else { return Err("no x".into()) };
+    let Some(Outcome::Applied(one)) = world.checker().outcome(first) else {
+        return Err("no x".into());
+    };
 
     world.crash_after_outputs(leader, outputs, None);
     let second = world.propose(leader, X)?.ok_or("the leader is down")?;
@@ -122,6 +126,8 @@ fn crashes_after(outputs: u64) -> Result<(Run, usize), Box<dyn Error>> {
     if world.is_up(leader) {
         world.crash(leader, CrashKind::Power)?;
     }
+    // Once is enough.
+    world.crash_after_outputs(leader, u64::MAX, None);
     let others: Vec<_> = world.servers().filter(|id| id.0 != leader).collect();
     let two = others.clone();
     until(&mut world, "two serve", move |world| world.is_settled_among(two.iter().copied()))?;

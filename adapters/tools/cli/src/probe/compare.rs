@@ -176,8 +176,7 @@ fn without_quorum(views: &[View], settled: &[&(&View, &Belief)]) -> Option<Strin
     let unreachable = views.iter().any(|view| view.answer.is_none());
     let (_, belief) = settled.first().filter(|_| unreachable)?;
     let quorum = Membership::parse(&belief.config).ok()?.quorum();
-    let behind: Vec<_> =
-        settled.iter().filter_map(|(_, belief)| belief.id.map(ServerId)).collect();
+    let behind: Vec<_> = settled.iter().filter_map(|(_, belief)| belief.id.map(ServerId)).collect();
     let voters = behind.iter().filter(|id| quorum.is_voter(**id)).count();
     let (all, leader) = (quorum.voters().len(), shown(belief.leader));
     (!quorum.is_quorum(behind)).then(|| {

@@ -197,8 +197,7 @@ fn not_serving(facts: &Facts) -> Vec<Found> {
     if !twice(facts) || !facts.is_led(&facts.members) || !facts.is_led(&facts.before) {
         return Vec::new();
     }
-    let is_idle =
-        |member: &Member| facts.both_times(member, |m| m.is_not_serving() && !m.looks());
+    let is_idle = |member: &Member| facts.both_times(member, |m| m.is_not_serving() && !m.looks());
     let idle: Vec<_> = facts.members.iter().filter(|member| is_idle(member)).collect();
     let (leaders, followers): (Vec<_>, Vec<_>) = idle.into_iter().partition(|m| m.leads());
     let one_serves = facts.members.iter().filter_map(Member::words).any(|w| !w.is_not_serving);
@@ -211,10 +210,12 @@ fn not_serving(facts: &Facts) -> Vec<Found> {
     let what = format!("it is elected, and serves nobody, now and {seconds:.0} s before");
     let mut found = Found::error(Subject::server(leader.id), what);
     if let Some(port) = &leader.quorum {
-        let said = port.answer.as_ref().map_or_else(ToString::to_string, |()| "open from here".to_owned());
+        let said =
+            port.answer.as_ref().map_or_else(ToString::to_string, |()| "open from here".to_owned());
         found = found.seen(format!("its quorum port {}", port.address), said);
         if port.answer.is_err() {
-            found = found.todo(format!("open its quorum port {} to the other servers", port.address));
+            found =
+                found.todo(format!("open its quorum port {} to the other servers", port.address));
         }
     }
     vec![found]
