@@ -182,7 +182,8 @@ pub(crate) const PLANTS: &[Plant] = &[
 #[test]
 fn a_leader_that_serves_no_clients_while_its_followers_do_is_no_fault() {
     let facts = twice(&[follower(1), follower(2), idle(leader(3))]);
-    assert_eq!(diagnose(&facts), []);
+    let found = diagnose(&facts);
+    assert!(found.iter().all(|finding| finding.level > Warning), "{found:#?}");
 }
 
 #[test]
