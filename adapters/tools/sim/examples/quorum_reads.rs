@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// # Errors
 ///
 /// If the plain quorums have an order, or the leader has none.
-pub fn story() -> Result<String, Box<dyn Error>> {
+pub(crate) fn story() -> Result<String, Box<dyn Error>> {
     let mut text =
         "Three servers, x = 1. A client writes x = 2; two others read, one after the other.\n\n\
                     A quorum for each: a read asks two servers, and the newest value counts\n"
