@@ -55,7 +55,7 @@ pub enum StartError {
         source: io::Error,
     },
     /// An address of ours cannot be listened at.
-    #[error("cannot listen at {address} ({}), tried {tries}x: {source}", port_name(*plane))]
+    #[error("cannot listen at {address} ({}), tried {tries}x: {source}{}", port_name(*plane), hint(source))]
     Bind {
         /// Which port.
         plane: Plane,
@@ -79,6 +79,14 @@ pub enum StartError {
     /// The system gives no thread.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),
+}
+
+/// What to look at where an address is not this machine's: most often the id is another server's.
+fn hint(source: &io::Error) -> &'static str {
+    match source.kind() == io::ErrorKind::AddrNotAvailable {
+        true => "; this machine has no such address: is its id (myid) right?",
+        false => "",
+    }
 }
 
 /// What people call a port.

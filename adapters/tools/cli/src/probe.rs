@@ -42,7 +42,7 @@ use crate::paint::Paint;
 /// Ask election ports what their servers believe.
 ///
 /// Works on any ZooKeeper server since 3.5, too, and changes nothing there. Exits with 0 if those that
-/// answered agree on a leader, 1 if they do not, 3 if none answered.
+/// answered agree on a leader, 1 if they do not, or are no quorum while others could not be reached, 3 if none answered.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Election ports (the last port of a server.N line, 3888 mostly).

@@ -43,7 +43,10 @@ pub(crate) struct Arguments {
 
 /// `quorate timeline`.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let logs: Vec<Log> = arguments.logs.iter().map(|log| read(log)).collect::<Result<_, _>>()?;
+    let logs: Vec<_> = arguments.logs.iter().map(|log| owner(log)).collect();
+    let paths: Vec<_> = logs.iter().map(|(_, path)| Path::new(path)).collect();
+    let logs: Vec<Log> =
+        logs.iter().map(|(own, path)| read(*own, path, &paths)).collect::<Result<_, _>>()?;
     let sources: Vec<Source<'_>> = logs
         .iter()
         .map(|log| Source { name: &log.name, bytes: &log.bytes, own: log.own })
@@ -71,12 +74,16 @@ struct Log {
     own: Option<i64>,
 }
 
-/// Reads `FILE`, `ID=FILE` or stdin. It is named by the end of its path.
-fn read(log: &str) -> Result<Log, Failure> {
-    let (own, path) = match log.split_once('=') {
+/// Whose log it is, if `ID=FILE` says so, and the path.
+fn owner(log: &str) -> (Option<i64>, &str) {
+    match log.split_once('=') {
         Some((id, path)) if id.parse::<i64>().is_ok() => (id.parse().ok(), path),
         _ => (None, log),
-    };
+    }
+}
+
+/// Reads a file, or stdin.
+fn read(own: Option<i64>, path: &str, all: &[&Path]) -> Result<Log, Failure> {
     let mut bytes = Vec::new();
     let done = if path == "-" {
         io::stdin().lock().read_to_end(&mut bytes).map(drop)
@@ -84,8 +91,14 @@ fn read(log: &str) -> Result<Log, Failure> {
         fs::read(path).map(|read| bytes = read)
     };
     done.map_err(|error| Failure::usage(format!("{path}: {error}")))?;
-    let name = Path::new(path).file_name().map_or(path.into(), |name| name.to_string_lossy());
-    Ok(Log { name: name.into_owned(), bytes, own })
+    Ok(Log { name: log_name(Path::new(path), all), bytes, own })
+}
+
+/// What a log is called: the end of its path, or the whole where another of them ends alike.
+pub(crate) fn log_name(path: &Path, all: &[&Path]) -> String {
+    let alike = all.iter().filter(|other| other.file_name() == path.file_name()).count();
+    let end = path.file_name().filter(|_| alike < 2);
+    end.unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 /// The part that is asked for.

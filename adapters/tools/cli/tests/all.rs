@@ -12,6 +12,7 @@ mod demo;
 mod descriptors;
 mod doctor;
 mod elect;
+mod guide;
 mod inspect;
 mod logs;
 mod migrate;

@@ -68,6 +68,18 @@ fn reads_an_ensemble_of_ours() {
     assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
     let report = json(&output);
     assert!(report["servers"][gone - 1]["error"].as_str().unwrap().contains("cannot connect"));
+
+    // One that follows, and one address where no server is: a leader it has, but one of three is no quorum.
+    let follower = (1..=3).find(|id| ![gone, leader].contains(id)).unwrap();
+    let two = [ports[follower - 1].clone(), ports[gone - 1].clone()];
+    let output = probe(&two, &["--json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    assert_eq!(json(&output)["findings"][0]["kind"], "no_quorum");
+    let output = probe(&two, &[]);
+    let said = format!("no quorum: 1 of 3 voters names a leader, server {leader}: ");
+    assert!(stdout(&output).contains(&said), "{}", stdout(&output));
+    // Which is all that was asked.
+    assert_eq!(probe(&two[..1], &[]).status.code(), Some(0));
 }
 
 #[test]

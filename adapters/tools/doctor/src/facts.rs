@@ -159,8 +159,8 @@ impl Facts {
         })
     }
 
-    /// Whether there is reason to ask all members once more: somebody is silent, looks for a leader, disagrees, or has
-    /// much to do.
+    /// Whether there is reason to ask all members once more: somebody is silent, looks for a leader, disagrees, does not
+    /// serve, or has much to do.
     pub fn should_look_again(&self) -> bool {
         let Some(membership) = self.membership() else { return false };
         let text = |member: &Member| member.heard().map(|heard| heard.notification.config.clone());
@@ -181,6 +181,7 @@ impl Facts {
             || texts.len() > 1
             || self.members.len() < membership.members().len()
             || !self.members.iter().all(settled)
+            || self.members.iter().any(Member::is_not_serving)
             || self.members.iter().any(busy)
             || Self::lags(&self.members).next().is_some()
     }

@@ -59,7 +59,7 @@ pub(crate) const PLANTS: &[Plant] = &[
         let text = format!("{BASICS}{THREE}");
         with_files(vec![file(1, &text), file_with(2, &text, "1")])
     }),
-    plant("cfg.myid-elsewhere", Error, "server 2, zk2.cfg", "server 1 on zk1 is", || {
+    plant("cfg.myid-elsewhere", Error, "server 1, zk2.cfg", "server 1 on zk1 is", || {
         with_files(vec![file_with(2, &format!("{BASICS}{THREE}"), "2")])
     }),
     plant("cfg.members-differ", Error, "server 2, zk2.cfg, server.3", "zk3:2888:3889", || {

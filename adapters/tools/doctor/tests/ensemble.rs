@@ -86,6 +86,7 @@ pub(crate) fn member(id: i64, election: Result<Heard, Silence>, words: Words) ->
         role: Role::Participant,
         election: Some(Port { address: at(3888), answer: election }),
         client: Some(Port { address: at(2181), answer: Ok(words) }),
+        quorum: None,
     }
 }
 
@@ -111,9 +112,12 @@ pub(crate) fn leader(id: i64) -> Member {
     member(id, Ok(heard(ServerState::Leading, id, 1, 1, &config())), words)
 }
 
+/// What a client port says that is not served.
+pub(crate) const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests\n";
+
 pub(crate) fn looking(id: i64, round: i64) -> Member {
-    let said = "This ZooKeeper instance is not currently serving requests\n";
-    member(id, Ok(heard(ServerState::Looking, id, 1, round, &config())), words(said, said))
+    let words = words(NOT_SERVING, NOT_SERVING);
+    member(id, Ok(heard(ServerState::Looking, id, 1, round, &config())), words)
 }
 
 /// Three servers that are well, their files, and their names. Server 1 is on this machine.

@@ -1,14 +1,21 @@
 //! Faults of an ensemble as it answers.
 
+use quorate_core::address::HostPort;
 use quorate_core::membership::Role;
 use quorate_core::vote::ServerState;
 use quorate_doctor::Level::{Error, Notice, Warning};
-use quorate_doctor::{Facts, Member, Silence, diagnose};
+use quorate_doctor::{Facts, Member, Port, Silence, diagnose};
 
 use crate::ensemble::{
-    config, follower, heard, leader, looking, member, silent, srvr, twice, well, words,
+    NOT_SERVING, config, follower, heard, leader, looking, member, silent, srvr, twice, well, words,
 };
 use crate::planted::{Plant, plant};
+
+/// One that says that it does not serve.
+fn idle(mut member: Member) -> Member {
+    member.client.as_mut().unwrap().answer = Ok(words(NOT_SERVING, NOT_SERVING));
+    member
+}
 
 fn saying(id: i64, state: ServerState, leader: i64, epoch: i64) -> Member {
     let mode = if state == ServerState::Leading { "leader" } else { "follower" };
@@ -70,6 +77,15 @@ pub(crate) const PLANTS: &[Plant] = &[
         "zk1:3888 is closed: nothing listens there",
         || twice(&[silent(1, Silence::Refused), follower(2), leader(3)]),
     ),
+    plant("live.not-serving", Error, "server 3", "it is elected, and serves nobody", || {
+        let mut leader = idle(leader(3));
+        let address = HostPort { host: "zk3".to_owned(), port: 2888 };
+        leader.quorum = Some(Port { address, answer: Err(Silence::Filtered) });
+        twice(&[idle(follower(1)), idle(follower(2)), leader])
+    }),
+    plant("live.not-serving", Warning, "server 1", "does not serve", || {
+        twice(&[idle(follower(1)), follower(2), leader(3)])
+    }),
     plant("live.port-closed", Error, "server 1", "packets are dropped", || {
         twice(&[silent(1, Silence::Filtered), follower(2), leader(3)])
     }),
@@ -161,6 +177,14 @@ pub(crate) const PLANTS: &[Plant] = &[
         version(1, "3.9.4")
     }),
 ];
+
+/// Clients are kept from a Java leader with `leaderServes=no`, and it says that it does not serve.
+#[test]
+fn a_leader_that_serves_no_clients_while_its_followers_do_is_no_fault() {
+    let facts = twice(&[follower(1), follower(2), idle(leader(3))]);
+    let found = diagnose(&facts);
+    assert!(found.iter().all(|finding| finding.level > Warning), "{found:#?}");
+}
 
 #[test]
 fn a_silence_that_was_heard_once_is_no_fault() {

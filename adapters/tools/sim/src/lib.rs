@@ -181,6 +181,7 @@ pub use disk::{Contents, Disk, DiskConfig, Survival};
 pub use ensemble::{Ensemble, SimMember};
 pub use faults::{Coverage, CrashKind, FaultClass};
 pub use ledger::{Answer, Outcome};
+pub use linear::{History, Unexplained};
 pub use network::{Dialect, NetworkConfig};
 pub use stage::Stage;
 

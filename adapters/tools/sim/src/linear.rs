@@ -27,7 +27,7 @@ use thiserror::Error;
 /// What no order explains.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
-pub(crate) struct Unexplained(String);
+pub struct Unexplained(String);
 
 fn unexplained<T>(detail: String) -> Result<T, Unexplained> {
     Err(Unexplained(detail))
@@ -47,9 +47,12 @@ struct Operation<V> {
     void: bool,
 }
 
-/// Everything that clients did, in the order in which it began.
+/// Everything that clients did to some cells, in the order in which it began: whether one order explains it
+/// (linearizability), says [`check`](Self::check). No two writes of a cell may write the same.
+///
+/// The example `quorum_reads` has one of a few lines, and the one of each [`World`](crate::World) is kept there.
 #[derive(Clone, Debug)]
-pub(crate) struct History<V> {
+pub struct History<V> {
     operations: Vec<Operation<V>>,
     now: u64,
 }
@@ -69,8 +72,8 @@ struct Cluster {
 }
 
 impl<V: Copy + Ord + Debug> History<V> {
-    /// An operation begins: a write of this, or a read; returns its number.
-    pub(crate) fn call(&mut self, cell: u8, write: Option<V>) -> usize {
+    /// An operation on a cell begins: a write of this value, or a read if there is none; returns its number.
+    pub fn call(&mut self, cell: u8, write: Option<V>) -> usize {
         self.now += 1;
         self.operations.push(Operation {
             cell,
@@ -83,35 +86,37 @@ impl<V: Copy + Ord + Debug> History<V> {
         self.operations.len() - 1
     }
 
-    /// A write has happened, and its client is told.
-    pub(crate) fn wrote(&mut self, operation: Option<usize>) {
+    /// The write of this number has happened, and its client is told. Without a number, and with one that [`Self::call`]
+    /// has not returned, nothing is noted.
+    pub fn wrote(&mut self, operation: Option<usize>) {
         self.now += 1;
         if let Some(operation) = operation.and_then(|at| self.operations.get_mut(at)) {
             operation.returned = Some(self.now);
         }
     }
 
-    /// A client is told what it has read.
-    pub(crate) fn read(&mut self, operation: usize, value: Option<V>) {
+    /// The client of the read of this number is told what it has read; none is what was there before any write.
+    pub fn read(&mut self, operation: usize, value: Option<V>) {
         self.now += 1;
         if let Some(operation) = self.operations.get_mut(operation) {
             (operation.value, operation.returned) = (value, Some(self.now));
         }
     }
 
-    /// An operation surely never happens.
-    pub(crate) fn forget(&mut self, operation: Option<usize>) {
+    /// The operation of this number surely never happens.
+    pub fn forget(&mut self, operation: Option<usize>) {
         if let Some(operation) = operation.and_then(|at| self.operations.get_mut(at)) {
             operation.void = true;
         }
     }
 
-    /// How many operations one order explains.
+    /// How many operations one order explains: those of which a client was told. A write of which none was told may have
+    /// happened at any time since it began, or never.
     ///
     /// # Errors
     ///
-    /// What it cannot explain.
-    pub(crate) fn check(&self) -> Result<usize, Unexplained> {
+    /// [`Unexplained`] if no order does: what two values, or a value that was never written, stand in its way.
+    pub fn check(&self) -> Result<usize, Unexplained> {
         let mut cells: BTreeMap<u8, BTreeMap<Option<V>, Cluster>> = BTreeMap::new();
         let known = || self.operations.iter().filter(|operation| !operation.void);
         for write in known().filter(|operation| operation.write) {

@@ -4,6 +4,7 @@
 mod campaign;
 mod clients;
 mod crash_points;
+mod examples;
 mod generation;
 mod histories_of_accidents;
 mod hostile;

@@ -181,7 +181,7 @@ pub(super) fn observers(scene: &Scene<'_>) -> Outcome {
 }
 
 pub(super) fn restore(_: &Scene<'_>) -> Outcome {
-    Err((405, "Nothing is restored over HTTP: stop the server and put the files in place"))
+    Err((405, "Nothing is restored over HTTP: stop the server, and use `quorate restore`"))
 }
 
 pub(super) fn snapshot(_: &Scene<'_>) -> Outcome {

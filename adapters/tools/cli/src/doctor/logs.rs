@@ -9,6 +9,8 @@ use quorate_doctor::Log;
 use quorate_timeline::{Source, Timeline};
 use quorate_tokio::core::id::ServerId;
 
+use crate::timeline::log_name;
+
 /// A log, or whose it is and why it could not be read.
 pub(super) type LogRead = (PathBuf, Result<Log, (Option<ServerId>, String)>);
 
@@ -25,8 +27,9 @@ pub(super) struct Read {
 pub(super) fn read(files: &[(Option<ServerId>, PathBuf)]) -> Read {
     let mut read = Read { logs: Vec::new(), clocks: Vec::new(), elected: Vec::new() };
     let mut whole = Vec::new();
+    let paths: Vec<_> = files.iter().map(|(_, path)| path.as_path()).collect();
     for (id, path) in files {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = log_name(path, &paths);
         let log = match bytes(path) {
             Ok(bytes) => {
                 let log = Log::of(&name, *id, &bytes);

@@ -7,6 +7,8 @@ use quorate_doctor::{ConfigFile, Facts, Heard, Looks, Member, Port, Silence, Wor
 use quorate_tokio::core::address::HostPort;
 use quorate_tokio::core::id::ServerId;
 use quorate_tokio::core::membership::Role;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::probe::{self, AskError};
 use crate::word::{self, WordError};
@@ -17,6 +19,7 @@ pub(super) struct Target {
     id: ServerId,
     role: Role,
     election: Option<HostPort>,
+    quorum: Option<HostPort>,
     client: Option<HostPort>,
 }
 
@@ -27,9 +30,8 @@ pub(super) fn targets(facts: &Facts) -> Vec<Target> {
     let alone = |file: &ConfigFile| file.cfg().is_some_and(|cfg| cfg.alone);
     for file in facts.files.iter().filter(|file| alone(file)) {
         let Some(cfg) = file.cfg() else { continue };
-        let target =
-            Target { id: cfg.my_id, role: Role::Participant, election: None, client: None };
-        targets.insert(cfg.my_id, target);
+        let (id, role) = (cfg.my_id, Role::Participant);
+        targets.insert(id, Target { id, role, election: None, quorum: None, client: None });
     }
     let files = facts.files.iter().filter(|file| !alone(file));
     let files = files.filter_map(|file| file.cfg().map(|cfg| &cfg.membership));
@@ -38,6 +40,7 @@ pub(super) fn targets(facts: &Facts) -> Vec<Target> {
             id: member.id,
             role: member.role,
             election: Some(member.election_address().clone()),
+            quorum: Some(member.quorum_address().clone()),
             client: None,
         });
         if let Some(client) = &member.client {
@@ -82,7 +85,8 @@ pub(super) async fn look(targets: Vec<Target>, patience: Duration) -> Vec<Member
         .collect();
     let mut members = Vec::new();
     for (target, election, client) in asked {
-        let mut member = Member { id: target.id, role: target.role, election: None, client: None };
+        let (id, role) = (target.id, target.role);
+        let mut member = Member { id, role, election: None, client: None, quorum: None };
         if let (Some(asked), Some(address)) = (election, target.election) {
             let answer = asked.await.unwrap_or_else(|error| Err(Silence::Other(error.to_string())));
             member.election = Some(Port { address, answer });
@@ -91,9 +95,22 @@ pub(super) async fn look(targets: Vec<Target>, patience: Duration) -> Vec<Member
             let answer = asked.await.unwrap_or_else(|error| Err(Silence::Other(error.to_string())));
             member.client = Some(Port { address, answer });
         }
+        if let Some(address) = target.quorum.filter(|_| member.leads() && member.is_not_serving()) {
+            let answer = connects(&address, patience).await;
+            member.quorum = Some(Port { address, answer });
+        }
         members.push(member);
     }
     members
+}
+
+/// Whether a port takes a connection. Nothing is said on it.
+async fn connects(at: &HostPort, patience: Duration) -> Result<(), Silence> {
+    let connecting = TcpStream::connect((at.host.as_str(), at.port));
+    match timeout(patience, connecting).await {
+        Ok(connected) => connected.map(drop).map_err(|error| Silence::of(&error)),
+        Err(_) => Err(Silence::Filtered),
+    }
 }
 
 async fn election(at: HostPort, patience: Duration) -> Result<Heard, Silence> {
@@ -158,6 +175,13 @@ pub(super) fn tell(facts: &Facts, looks: &mut Looks) {
             match &port.answer {
                 Ok(_) => looks.done("election port", id, at),
                 Err(silence) => looks.failed("election port", id, at, silence.to_string()),
+            }
+        }
+        if let Some(port) = &member.quorum {
+            let at = port.address.to_string();
+            match &port.answer {
+                Ok(()) => looks.done("quorum port", id, at),
+                Err(silence) => looks.failed("quorum port", id, at, silence.to_string()),
             }
         }
         let Some(port) = &member.client else {

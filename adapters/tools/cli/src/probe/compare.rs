@@ -165,7 +165,23 @@ pub(super) fn compare(views: &[View]) -> Vec<Finding> {
     if let Some(text) = unlike_configurations(&answered) {
         found("configurations", text);
     }
+    if let Some(text) = without_quorum(views, &settled).filter(|_| leaders.len() == 1) {
+        found("no_quorum", text);
+    }
     findings
+}
+
+/// Where some could not be reached: that those which name the leader are no quorum. It may have led for a while without one.
+fn without_quorum(views: &[View], settled: &[&(&View, &Belief)]) -> Option<String> {
+    let unreachable = views.iter().any(|view| view.answer.is_none());
+    let (_, belief) = settled.first().filter(|_| unreachable)?;
+    let quorum = Membership::parse(&belief.config).ok()?.quorum();
+    let behind: Vec<_> = settled.iter().filter_map(|(_, belief)| belief.id.map(ServerId)).collect();
+    let voters = behind.iter().filter(|id| quorum.is_voter(**id)).count();
+    let (all, leader) = (quorum.voters().len(), shown(belief.leader));
+    (!quorum.is_quorum(behind)).then(|| {
+        format!("{voters} of {all} voters names a leader, server {leader}: without the others that is no quorum")
+    })
 }
 
 /// How the configurations of the servers that answered differ, if they do.

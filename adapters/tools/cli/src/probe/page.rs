@@ -64,7 +64,9 @@ fn verdict(views: &[View], findings: &[Finding], paint: Paint) -> String {
     let answered: Vec<_> = views.iter().filter_map(|view| view.answer.as_ref()).collect();
     let mut text = String::new();
     for finding in findings {
-        text += &format!("{} {}\n", paint.alarm("disagreement:"), finding.text);
+        // Where there is no leader they may well agree.
+        let kind = if finding.kind == "no_quorum" { "no quorum:" } else { "disagreement:" };
+        text += &format!("{} {}\n", paint.alarm(kind), finding.text);
     }
     let silent = views.len() - answered.len();
     if silent > 0 {

@@ -23,6 +23,9 @@ pub struct Member {
     pub election: Option<Port<Heard>>,
     /// The client port, likewise.
     pub client: Option<Port<Words>>,
+    /// The quorum port, which is only asked whether it takes a connection, and only where the server says that it leads and
+    /// that it does not serve.
+    pub quorum: Option<Port<()>>,
 }
 
 /// A port, and what it said.
@@ -151,6 +154,11 @@ impl Member {
             (None, Some(words)) => words.mode.as_deref() == Some("leader"),
             (None, None) => false,
         }
+    }
+
+    /// Whether it says that it does not serve.
+    pub fn is_not_serving(&self) -> bool {
+        self.words().is_some_and(|words| words.is_not_serving)
     }
 
     /// Whether it looks for a leader.

@@ -81,7 +81,7 @@ pub(crate) const RULES: &[Rule] = &[
         why: "the server cannot open its ports, or answers in another's name: a data directory was copied with its myid",
         todo: "write the id of the server line of this machine into myid, or move the directory",
         sources: &["QuorumPeer.java"],
-        explains: &[],
+        explains: &["live.port-closed"],
         check: myid_elsewhere,
     },
 ];
@@ -223,12 +223,13 @@ fn myid_elsewhere(facts: &Facts) -> Vec<Found> {
         if let [other] = of_this_machine.as_slice() {
             let host = &own.election_address().host;
             let what = format!(
-                "its myid says {}, whose host {host} is not this machine; server {} on {} is",
+                "myid says {}, whose host {host} is not this machine; server {} on {} is",
                 own.id,
                 other.id,
                 other.election_address().host
             );
-            found.push(Found::error(Subject::file(&file.path, file.id), what));
+            // Of the server that this machine should run: its ports are closed.
+            found.push(Found::error(Subject::file(&file.path, Some(other.id)), what));
         }
     }
     found

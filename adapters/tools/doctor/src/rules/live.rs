@@ -34,6 +34,17 @@ pub(crate) const RULES: &[Rule] = &[
         check: no_leader,
     },
     Rule {
+        id: "live.not-serving",
+        levels: &[Level::Error, Level::Warning],
+        when: "a quorum names its leader, and no client port serves, twice; a warning where one does and a follower's does not",
+        why: "an election ends, and what follows it does not: the followers do not come to the leader, or are not brought up",
+        todo: "let the followers reach the leader's quorum port, the first of its server.N line; then look at the leader's log \
+               and disk",
+        sources: &["zookeeperInternals.md"],
+        explains: &["live.round-grows", "live.elections-slow", "live.flapping"],
+        check: not_serving,
+    },
+    Rule {
         id: "live.port-closed",
         levels: &[Level::Error, Level::Warning],
         when: "a member's election port refuses, drops, or has no route, twice; or a log tells that it does for that server",
@@ -180,6 +191,36 @@ fn no_leader(facts: &Facts) -> Vec<Found> {
     vec![Found::error(Subject::default(), what).seen_all(evidence)]
 }
 
+/// A leader whose quorum port is closed to the others is elected again and again: each follows it in the election. One with
+/// `leaderServes=no` says that it does not serve, too, but its followers do.
+fn not_serving(facts: &Facts) -> Vec<Found> {
+    if !twice(facts) || !facts.is_led(&facts.members) || !facts.is_led(&facts.before) {
+        return Vec::new();
+    }
+    let is_idle = |member: &Member| facts.both_times(member, |m| m.is_not_serving() && !m.looks());
+    let idle: Vec<_> = facts.members.iter().filter(|member| is_idle(member)).collect();
+    let (leaders, followers): (Vec<_>, Vec<_>) = idle.into_iter().partition(|m| m.leads());
+    let one_serves = facts.members.iter().filter_map(Member::words).any(|w| !w.is_not_serving);
+    let Some(leader) = leaders.first().filter(|_| !one_serves && !followers.is_empty()) else {
+        let what = "it has a leader, and does not serve";
+        let warning = |member: &&Member| Found::warning(Subject::server(member.id), what);
+        return followers.iter().filter(|_| one_serves).map(warning).collect();
+    };
+    let seconds = facts.seconds_between;
+    let what = format!("it is elected, and serves nobody, now and {seconds:.0} s before");
+    let mut found = Found::error(Subject::server(leader.id), what);
+    if let Some(port) = &leader.quorum {
+        let said =
+            port.answer.as_ref().map_or_else(ToString::to_string, |()| "open from here".to_owned());
+        found = found.seen(format!("its quorum port {}", port.address), said);
+        if port.answer.is_err() {
+            found =
+                found.todo(format!("open its quorum port {} to the other servers", port.address));
+        }
+    }
+    vec![found]
+}
+
 fn port_closed(facts: &Facts) -> Vec<Found> {
     let is_closed = |member: &Member| {
         matches!(member.silence(), Some(Silence::Refused | Silence::Filtered | Silence::NoRoute))
@@ -196,7 +237,8 @@ fn port_closed(facts: &Facts) -> Vec<Found> {
             Silence::NoRoute => ("there is no route", "correct the address, or the route to it"),
             Silence::Refused if member.words().is_some() => (
                 "nothing listens there, though its client port answers",
-                "correct the election port in its server line, here or there",
+                "correct the election port in its server line, here or there; if it is right, the server listens at another \
+                 address: `quorate doctor` on its host sees which",
             ),
             Silence::Refused
             | Silence::Unresolved(_)
