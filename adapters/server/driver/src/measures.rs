@@ -22,6 +22,8 @@ pub(crate) struct Measures {
     counters: [AtomicU64; Counted::ALL.len()],
     /// By server; the lock is for who begins to measure one, and for who asks.
     keyed: [Mutex<BTreeMap<ServerId, Arc<Keyed>>>; Of::ALL.len()],
+    /// Steps on the way to a serving ensemble, in microseconds.
+    steps: [OnceLock<SharedSummary>; Step::ALL.len()],
     /// Since when the disk's thread has been at its work, in microseconds since we began, and one; 0 if it has none.
     disk_since: AtomicU64,
     sizes: Sizes,
@@ -84,6 +86,10 @@ named! {
     Open => "dbinittime";
     /// Of that, restoring the snapshot.
     Restore => "startup_snap_load_time";
+    /// And the rest of it, which reads the log.
+    ReadLog => "startup_txns_load_time";
+    /// Transactions that the log had behind the snapshot at start.
+    Found => "startup_txns_loaded";
     /// Writing a snapshot.
     Snapshot => "snapshottime";
     /// A forced write of the log.
@@ -104,6 +110,8 @@ named! {
     Prepare => "prep_process_time";
     /// Requests that wait to be prepared, with the one that comes.
     PrepareQueue => "prep_processor_queue_size";
+    /// A leader has prepared a request, and proposes it.
+    Propose => "proposal_process_time";
     /// How long one waits for that.
     PrepareWait => "prep_processor_queue_time_ms";
     /// Transactions that wait to be applied when the application goes on.
@@ -130,6 +138,8 @@ named! {
     /// Forced writes that were worth a warning.
     SlowSyncs => "fsync_threshold_exceed_count";
     FailedSnapshots => "snapshot_error_count";
+    /// Leaders here that were deserted by the voters who had elected them.
+    Deserted => "quit_leading_due_to_disloyal_voter";
     /// Transactions that went to the disk.
     Logged => "sync_processor_request_queued";
     /// Requests that went to be prepared.
@@ -144,6 +154,17 @@ named! {
     ProposalsReceived => "learner_proposal_received_count";
     /// Commits of its leader.
     CommitsReceived => "learner_commit_received_count";
+}
+
+named! {
+    /// The steps on the way to a serving ensemble, in their order.
+    Step:
+    /// It looks for a leader.
+    Election => "election";
+    /// Leader and learners agree on the new epoch.
+    Discovery => "discovery";
+    /// Learners take over the leader's history.
+    Synchronization => "synchronization";
 }
 
 named! {
@@ -196,6 +217,7 @@ impl Default for Measures {
             summaries: std::array::from_fn(|_| OnceLock::new()),
             counters: std::array::from_fn(|_| AtomicU64::new(0)),
             keyed: Default::default(),
+            steps: std::array::from_fn(|_| OnceLock::new()),
             disk_since: AtomicU64::new(0),
             sizes: Sizes { last: none(), min: none(), max: none() },
             pending_syncs: AtomicU64::new(0),
@@ -219,6 +241,12 @@ impl Measures {
     pub(crate) fn saw_at(&self, now: Instant, what: Took, much: u64) {
         let at = now.saturating_duration_since(self.began);
         self.summaries[what as usize].get_or_init(SharedSummary::default).observe(at, much);
+    }
+
+    /// A step was done, and the next one begins.
+    pub(crate) fn stepped(&self, step: Step, took: Duration) {
+        let summary = self.steps[step as usize].get_or_init(SharedSummary::default);
+        summary.observe(self.began.elapsed(), micros(took));
     }
 
     pub(crate) fn count(&self, what: Counted, more: usize) {
@@ -282,6 +310,12 @@ impl Measures {
 
     pub(crate) fn spread(&self, what: Took) -> Spread {
         let summary = self.summaries[what as usize].get();
+        summary.map_or_else(Spread::default, |summary| summary.spread(self.began.elapsed()))
+    }
+
+    /// In microseconds.
+    pub(crate) fn spread_of_step(&self, step: Step) -> Spread {
+        let summary = self.steps[step as usize].get();
         summary.map_or_else(Spread::default, |summary| summary.spread(self.began.elapsed()))
     }
 

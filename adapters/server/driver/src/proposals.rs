@@ -105,13 +105,15 @@ impl Proposals {
     }
 
     /// Transactions go to the disk.
-    pub(crate) fn written(&mut self, ticket: Ticket, txns: &[Txn]) {
+    pub(crate) fn written(&mut self, ticket: Ticket, txns: &[Txn], seen: Seen) {
         let Some((epoch, leads)) = self.serving else { return };
         for txn in txns.iter().filter(|txn| txn.zxid.epoch() == epoch) {
             self.unsynced.push_back((ticket, txn.header.time));
             if leads {
                 self.remember(txn);
                 self.measures.count(Counted::Proposals, 1);
+                // It was made when it had been prepared.
+                self.observe(Took::Propose, txn.header.time, seen);
                 self.measures.proposed(txn.len());
             }
         }
@@ -330,8 +332,8 @@ mod tests {
         let (mut leader, measures) = serving(true);
         leader.joined(LINK, ServerId(2));
         // Of an earlier leader: when that was made says nothing.
-        leader.written(Ticket(1), &[txn(5, 0)]);
-        leader.written(Ticket(2), &[txn(E1 + 1, 1_000), txn(E1 + 2, 1_010)]);
+        leader.written(Ticket(1), &[txn(5, 0)], seen(1_011));
+        leader.written(Ticket(2), &[txn(E1 + 1, 1_000), txn(E1 + 2, 1_010)], seen(1_011));
         leader.durable(Ticket(2), seen(1_020));
         leader.received(LINK, &Packet::Ack(Zxid(E1 + 1)), seen(1_030));
         // It says more than there is, and a stranger says something.
@@ -346,6 +348,7 @@ mod tests {
         assert_eq!((own.count, own.sum), (2, 20 + 10));
         assert_eq!((theirs.count, theirs.sum), (2, 30 + 30));
         assert_eq!(measures.spread(Took::QuorumAck).sum, 31);
+        assert_eq!(measures.spread(Took::Propose).sum, 11 + 1);
         let counted = [Counted::Proposals, Counted::Commits, Counted::Delivered];
         assert_eq!(counted.map(|what| measures.counted(what)), [2, 1, 2]);
         assert_eq!(measures.proposal_sizes(), [40, 40, 40]);

@@ -47,6 +47,8 @@ pub(crate) struct Sample {
 pub(crate) enum Value {
     One(Number),
     Spread(Spread),
+    /// Of microseconds, which are told as seconds.
+    Seconds(Spread),
 }
 
 /// How many quantiles a summary has (`MetricsContext.DetailLevel`).
@@ -159,9 +161,29 @@ impl Figures {
         self.put(Kind::Gauge, None, Some(name.to_owned()), help, sample(labels, value.into()));
     }
 
-    /// A counter of the page alone, under this very name.
-    pub fn counted_on_page(&mut self, name: &str, help: &str, value: impl Into<Number>) {
-        self.put(Kind::Counter, None, Some(name.to_owned()), help, sample(&[], value.into()));
+    /// A counter of the page alone, under this very name, with labels. Those of one name that are put in one behind the
+    /// other are one family.
+    pub fn counted_on_page(
+        &mut self,
+        name: &str,
+        help: &str,
+        labels: &[(&'static str, &str)],
+        value: impl Into<Number>,
+    ) {
+        self.put(Kind::Counter, None, Some(name.to_owned()), help, sample(labels, value.into()));
+    }
+
+    /// A summary of the page alone, under this very name, with labels: of microseconds, told as seconds. Those of one name that
+    /// are put in one behind the other are one family.
+    pub fn seconds_on_page(
+        &mut self,
+        name: &str,
+        help: &str,
+        labels: &[(&'static str, &str)],
+        micros: &Spread,
+    ) {
+        let sample = Sample { value: Value::Seconds(*micros), ..sample(labels, Number::Whole(0)) };
+        self.put(Kind::Summary(Detail::Basic), None, Some(name.to_owned()), help, sample);
     }
 
     /// Puts all of another list behind this one.

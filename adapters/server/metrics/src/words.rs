@@ -39,6 +39,8 @@ impl Figures {
                         let name = key.as_ref().unwrap_or(name);
                         spread_lines(name, spread, advanced, &mut lines);
                     }
+                    // It has no name here.
+                    Value::Seconds(_) => {}
                 }
             }
         }

@@ -37,6 +37,8 @@ pub(super) struct Opened {
     pub(super) whole: Duration,
     /// Of that, restoring the snapshot; none without one.
     pub(super) restore: Option<Duration>,
+    /// How many transactions of the log are behind it.
+    pub(super) behind: u64,
 }
 
 /// How to open the data directory.
@@ -94,7 +96,7 @@ pub(super) async fn open<A: Application>(
             A::Clients::SERVES.then(|| remembered::read(&log.dirs().snapshots, used)).flatten();
         let Some(snapshot) = &found.snapshot else {
             log.begin_with(first_snapshot(&log, &application)?)?;
-            let opened = Opened { whole: begun.elapsed(), restore: None };
+            let opened = Opened { whole: begun.elapsed(), restore: None, behind: 0 };
             return Ok(Ready { log, found, application, staged: None, remembered, opened });
         };
         let restoring = Instant::now();
@@ -108,7 +110,8 @@ pub(super) async fn open<A: Application>(
                 }
                 let staged = Some((snapshot.label, state));
                 let restore = Some(restoring.elapsed());
-                let opened = Opened { whole: begun.elapsed(), restore };
+                let (whole, behind) = (begun.elapsed(), log.found_behind());
+                let opened = Opened { whole, restore, behind };
                 return Ok(Ready { log, found, application, staged, remembered, opened });
             }
             // Perhaps the log leads to the end from an older one.

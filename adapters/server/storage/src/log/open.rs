@@ -128,6 +128,7 @@ impl<F: Files + Clone> Log<F> {
             trust_empty_snapshot,
             staged: None,
             failed: false,
+            behind: opened.behind,
             _lock: lock,
         };
         if let Some(id) = options.voter {

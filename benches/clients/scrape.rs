@@ -1,0 +1,133 @@
+//! What looking at servers costs them: a scrape of all figures each second beside writes, probes, and what is recorded for each
+//! write.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use quorate_metrics::SharedSummary;
+
+use crate::Outcome;
+use crate::ensemble::{Ensemble, Kind};
+use crate::load::LOADS;
+
+/// Writes for so long with and without scrapes, in turn, so often.
+pub(crate) fn measure(rounds: usize, lasts: Duration) -> Outcome<()> {
+    let ensemble = Ensemble::watched(Kind::Quorate)?;
+    let load = LOADS[0];
+    // Warm.
+    load.run(&ensemble, lasts)?;
+    let (mut rates, mut costs) = ([const { Vec::new() }; 2], [const { Vec::new() }; 2]);
+    let mut scrapes = Vec::new();
+    let (mut recorded, mut written) = (0.0, 0);
+    for round in 0..2 * rounds {
+        let scraped = round % 2;
+        let before = observations(&ensemble)?;
+        let stop = AtomicBool::new(false);
+        let ran = thread::scope(|scope| {
+            let scraper = scope.spawn(|| {
+                if scraped == 1 { scrape_until(&stop, &ensemble) } else { Ok(Vec::new()) }
+            });
+            let ran = load.run(&ensemble, lasts);
+            stop.store(true, Ordering::Relaxed);
+            scrapes.extend(scraper.join().map_err(|_| "a scraper has panicked")??);
+            ran
+        })?;
+        recorded += observations(&ensemble)? - before;
+        written += ran.acknowledged;
+        rates[scraped].push(ran.writes_a_second());
+        costs[scraped].push(ran.cpu_micros_each());
+    }
+    let [without, with] = &rates;
+    let ratios: Vec<_> = with.iter().zip(without).map(|(with, without)| with / without).collect();
+    let (without, with) = (median(without.clone()), median(with.clone()));
+    println!("  writes/s without {without:.0}, with a scrape a second {with:.0}");
+    println!("  {:.3} of it in the median round of {rounds}", median(ratios));
+    let [without, with] = costs.map(median);
+    println!("  the servers' processor time of a write: {without:.2} µs, {with:.2} µs");
+    report("a scrape beside writes", scrapes);
+    report("a scrape of an idle server", many(&ensemble, "/metrics", 100)?);
+    let (begun, probes) = (ensemble.cpu()?, 20_000);
+    let took = many(&ensemble, "/ready", probes)?;
+    let each = (ensemble.cpu()? - begun).as_secs_f64() * 1e6 / probes as f64;
+    report("a probe, with its connection", took);
+    println!("    of the server's processor {each:.0} µs each");
+    let each = recorded / written.max(1) as f64;
+    let nanos = nanos_of_one();
+    println!("  recorded for a write, at three servers: {each:.1} observations of {nanos:.1} ns");
+    Ok(())
+}
+
+/// Scrapes all servers each second; returns how long each took.
+fn scrape_until(stop: &AtomicBool, ensemble: &Ensemble) -> Outcome<Vec<Duration>> {
+    let mut took = Vec::new();
+    let mut next = Instant::now() + Duration::from_millis(200);
+    while !stop.load(Ordering::Relaxed) {
+        thread::sleep(Duration::from_millis(20));
+        if next <= Instant::now() {
+            next += Duration::from_secs(1);
+            for port in &ensemble.http {
+                took.push(get(*port, "/metrics")?.0);
+            }
+        }
+    }
+    Ok(took)
+}
+
+fn many(ensemble: &Ensemble, path: &str, times: usize) -> Outcome<Vec<Duration>> {
+    (0..times).map(|_| Ok(get(ensemble.http[0], path)?.0)).collect()
+}
+
+/// How long a page takes, and what it says.
+fn get(port: u16, path: &str) -> Outcome<(Duration, String)> {
+    let begun = Instant::now();
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    let head = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes())?;
+    let mut page = String::new();
+    stream.read_to_string(&mut page)?;
+    let took = begun.elapsed();
+    if page.starts_with("HTTP/1.1 200 ") { Ok((took, page)) } else { Err(page.into()) }
+}
+
+/// How many observations all servers have recorded.
+fn observations(ensemble: &Ensemble) -> Outcome<f64> {
+    let mut all = 0.0;
+    for port in &ensemble.http {
+        let (_, page) = get(*port, "/metrics")?;
+        let summaries = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+        let summaries = summaries.filter_map(|line| line.strip_suffix(" summary"));
+        for name in summaries {
+            let counts = page.lines().filter_map(|line| line.strip_prefix(name));
+            let counts = counts.filter(|rest| rest.starts_with("_count"));
+            let counts = counts.filter_map(|rest| rest.rsplit(' ').next()?.parse::<f64>().ok());
+            all += counts.sum::<f64>();
+        }
+    }
+    Ok(all)
+}
+
+/// What an observation costs in a loop.
+fn nanos_of_one() -> f64 {
+    let (summary, times) = (SharedSummary::default(), 10_000_000_u32);
+    let begun = Instant::now();
+    for time in 0..times {
+        summary.observe(Duration::from_secs(1), u64::from(std::hint::black_box(time) % 64));
+    }
+    begun.elapsed().as_secs_f64() * 1e9 / f64::from(times)
+}
+
+fn report(what: &str, mut took: Vec<Duration>) {
+    took.sort_unstable();
+    if let (Some(half), Some(most)) = (took.get(took.len() / 2), took.last()) {
+        let most_but_one = took.get(took.len() * 99 / 100).unwrap_or(most);
+        println!("  {what}: p50 {half:.1?}, p99 {most_but_one:.1?}, at most {most:.1?} of {}", took.len());
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
