@@ -48,12 +48,14 @@ pub(crate) fn measure(rounds: usize, lasts: Duration) -> Outcome<()> {
     let [without, with] = costs.map(median);
     println!("  the servers' processor time of a write: {without:.2} µs, {with:.2} µs");
     report("a scrape beside writes", scrapes);
-    report("a scrape of an idle server", many(&ensemble, "/metrics", 100)?);
-    let (begun, probes) = (ensemble.cpu()?, 20_000);
-    let took = many(&ensemble, "/ready", probes)?;
-    let each = (ensemble.cpu()? - begun).as_secs_f64() * 1e6 / probes as f64;
-    report("a probe, with its connection", took);
-    println!("    of the server's processor {each:.0} µs each");
+    probe(&ensemble, "a scrape of an idle server", |times| {
+        many(&ensemble, "/metrics", times / 10)
+    })?;
+    probe(&ensemble, "a probe, with its connection", |times| many(&ensemble, "/ready", times))?;
+    probe(&ensemble, "a probe on a connection that stays", |times| {
+        let mut stream = TcpStream::connect(("127.0.0.1", ensemble.http[0]))?;
+        (0..times).map(|_| get_on(&mut stream, "/ready")).collect()
+    })?;
     let each = recorded / written.max(1) as f64;
     let nanos = nanos_of_one();
     println!("  recorded for a write, at three servers: {each:.1} observations of {nanos:.1} ns");
@@ -92,6 +94,49 @@ fn get(port: u16, path: &str) -> Outcome<(Duration, String)> {
     if page.starts_with("HTTP/1.1 200 ") { Ok((took, page)) } else { Err(page.into()) }
 }
 
+/// How long probes take, and what each costs its server.
+fn probe(
+    ensemble: &Ensemble,
+    what: &str,
+    ask: impl FnOnce(usize) -> Outcome<Vec<Duration>>,
+) -> Outcome<()> {
+    let idle = Instant::now();
+    let before = ensemble.cpu()?;
+    thread::sleep(Duration::from_secs(1));
+    let background = (ensemble.cpu()? - before).as_secs_f64() / idle.elapsed().as_secs_f64();
+    let (begun, before, times) = (Instant::now(), ensemble.cpu()?, 5_000);
+    let took = ask(times)?;
+    let times = took.len();
+    report(what, took);
+    let spent = (ensemble.cpu()? - before).as_secs_f64();
+    let each = (spent - background * begun.elapsed().as_secs_f64()).max(0.0) / times as f64;
+    println!("    of the server's processor {:.0} µs each", each * 1e6);
+    Ok(())
+}
+
+/// A page on a connection that stays.
+fn get_on(stream: &mut TcpStream, path: &str) -> Outcome<Duration> {
+    let begun = Instant::now();
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes())?;
+    let mut held = Vec::new();
+    let mut piece = [0; 4096];
+    loop {
+        let read = stream.read(&mut piece)?;
+        held.extend_from_slice(&piece[..read]);
+        let text = String::from_utf8_lossy(&held);
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let lower = head.to_ascii_lowercase();
+            let length = lower.lines().find_map(|line| line.strip_prefix("content-length: "));
+            if length.and_then(|length| length.parse().ok()) == Some(body.len()) {
+                return Ok(begun.elapsed());
+            }
+        }
+        if read == 0 {
+            return Err("the connection was closed".into());
+        }
+    }
+}
+
 /// How many observations all servers have recorded.
 fn observations(ensemble: &Ensemble) -> Outcome<f64> {
     let mut all = 0.0;
@@ -123,7 +168,10 @@ fn report(what: &str, mut took: Vec<Duration>) {
     took.sort_unstable();
     if let (Some(half), Some(most)) = (took.get(took.len() / 2), took.last()) {
         let most_but_one = took.get(took.len() * 99 / 100).unwrap_or(most);
-        println!("  {what}: p50 {half:.1?}, p99 {most_but_one:.1?}, at most {most:.1?} of {}", took.len());
+        println!(
+            "  {what}: p50 {half:.1?}, p99 {most_but_one:.1?}, at most {most:.1?} of {}",
+            took.len()
+        );
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Measures {
     steps: [OnceLock<SharedSummary>; Step::ALL.len()],
     /// Since when the disk's thread has been at its work, in microseconds since we began, and one; 0 if it has none.
     disk_since: AtomicU64,
+    /// When the loop began its last turn, in microseconds since we began, and one; 0 before the first.
+    turned_at: AtomicU64,
     sizes: Sizes,
     pending_syncs: AtomicU64,
     /// Round trips of a leader's pings, in microseconds.
@@ -219,6 +221,7 @@ impl Default for Measures {
             keyed: Default::default(),
             steps: std::array::from_fn(|_| OnceLock::new()),
             disk_since: AtomicU64::new(0),
+            turned_at: AtomicU64::new(0),
             sizes: Sizes { last: none(), min: none(), max: none() },
             pending_syncs: AtomicU64::new(0),
             round_trips: Mutex::default(),
@@ -298,7 +301,20 @@ impl Measures {
         self.disk_since.store(since, Relaxed);
     }
 
+    /// The loop begins a turn.
+    pub(crate) fn turns(&self, now: Instant) {
+        let at = micros(now.saturating_duration_since(self.began)) + 1;
+        self.turned_at.store(at, Relaxed);
+    }
+
     // --- for who asks ---
+
+    /// Whether the loop has begun a turn in the time before now.
+    pub(crate) fn has_turned_within(&self, time: Duration) -> bool {
+        let at = self.turned_at.load(Relaxed);
+        let turned = Duration::from_micros(at.saturating_sub(1));
+        at > 0 && self.began.elapsed().saturating_sub(turned) < time
+    }
 
     /// For how long the disk's thread has been at the same work; zero if it has none.
     pub(crate) fn disk_busy(&self) -> Duration {

@@ -9,16 +9,19 @@
 //! ```
 //!
 //! Here facts are gathered, since ports need a runtime; what they mean is `quorate-doctor`'s. Nothing is changed but with
-//! `--bench-disk`, which writes to a file of its own and removes it. Each look has an end: all members are asked at once,
+//! `--bench-disk`, which writes to a file of its own and removes it, and `--reverse`, which makes members dial. Each look has an end: all members are asked at once,
 //! for a quarter of the budget, and once more in its middle if the first answers are reason to; what is not ready when nine
 //! tenths of it have gone is named as not looked at.
 
 mod dirs;
 mod gather;
 mod host;
+mod http;
+mod links;
 mod logs;
 mod names;
 mod ports;
+mod reverse;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -26,10 +29,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
 use quorate_doctor::{ConfigFile, Level, Report, diagnose, rule, rules, text};
+use quorate_tokio::core::address::HostPort;
+use quorate_tokio::core::id::ServerId;
 use quorate_tokio::zoo_cfg::{ConfigError, JvmFlags};
 use thiserror::Error;
 
 use self::gather::{Files, Gathered, Question, gather};
+use crate::address::address;
 use crate::failure::Failure;
 use crate::migrate::{Source, source};
 use crate::paint::Paint;
@@ -53,6 +59,13 @@ pub(crate) struct Arguments {
     /// More data directories, of servers that are stopped, for instance.
     #[arg(long, value_name = "DIR", num_args = 1..)]
     data: Vec<PathBuf>,
+    /// The admin server of a member, asked where its client port says nothing: 2=http://zk2:8080.
+    #[arg(long, value_name = "ID=URL", num_args = 1.., value_parser = http::member)]
+    member: Vec<(ServerId, http::Admin)>,
+    /// Have the members dial back: listen there, and introduce oneself to each with id 0 and this address, as they see it.
+    /// ZooKeeper's servers keep a mailbox for that id until they are restarted, and warn in their logs.
+    #[arg(long, value_name = "HOST:PORT", value_parser = address)]
+    reverse: Option<HostPort>,
     /// Measure how long writes take to be safe, in a file beside each server's log: it is removed again.
     #[arg(long)]
     bench_disk: bool,
@@ -119,6 +132,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         logs: arguments.logs.iter().map(|log| (log.id, log.path.clone())).collect(),
         dirs: arguments.data,
         bench: arguments.bench_disk,
+        admins: arguments.member.into_iter().collect(),
+        reverse: arguments.reverse,
         budget: arguments.budget,
     };
     let Gathered { facts, looks } = gather(question).await;

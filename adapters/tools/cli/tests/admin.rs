@@ -388,6 +388,6 @@ fn a_port_that_is_taken_is_an_error_and_without_the_keys_nothing_listens() {
         Ensemble::new(&[PARTICIPANT], &format!("admin.enableServer=true\nadmin.serverPort={port}"));
     let mut server: Process = ensemble.serve(1);
     assert_eq!(server.end(), Some(1));
-    let said = crate::common::read(&ensemble.log(1));
+    let said = common::read(&ensemble.log(1));
     assert!(said.contains(&format!("127.0.0.1:{port} (admin server)")), "{said}");
 }

@@ -86,6 +86,7 @@ pub(crate) fn member(id: i64, election: Result<Heard, Silence>, words: Words) ->
         role: Role::Participant,
         election: Some(Port { address: at(3888), answer: election }),
         client: Some(Port { address: at(2181), answer: Ok(words) }),
+        http: None,
     }
 }
 

@@ -129,6 +129,19 @@ pub(crate) const PLANTS: &[Plant] = &[
         members[2].client.as_mut().unwrap().answer = Ok(words);
         twice(&members)
     }),
+    plant("live.sync-slow", Warning, "server 2", "took it 10.5 s; initLimit allows 20.0 s", || {
+        mntr("zk_max_follower_sync_time\t10500\n")
+    }),
+    plant(
+        "live.sync-slow",
+        Warning,
+        "server 2",
+        "the leader's history for 12.0 s at least",
+        || {
+            let facts = mntr("zk_peer_state\tfollowing - synchronization - snap\n");
+            Facts { before: facts.members.clone(), seconds_between: 12.0, ..facts }
+        },
+    ),
     plant("live.elections-slow", Warning, "server 2", "its 4 elections took 2500 ms", || {
         mntr("zk_avg_election_time\t2500.0\nzk_cnt_election_time\t4\n")
     }),
@@ -206,4 +219,12 @@ fn groups_and_weights_are_counted() {
     let found = diagnose(&twice(&members));
     let lacking = found.iter().find(|finding| finding.rule == "live.no-majority").unwrap();
     assert!(lacking.finding.contains("a quorum takes 2 more"), "{}", lacking.finding);
+}
+
+#[test]
+fn a_synchronisation_that_has_time_left_is_no_fault() {
+    let under_way =
+        mntr("zk_peer_state\tfollowing - synchronization\nzk_max_follower_sync_time\t9000\n");
+    let facts = Facts { before: under_way.members.clone(), seconds_between: 5.0, ..under_way };
+    assert!(diagnose(&facts).iter().all(|finding| finding.rule != "live.sync-slow"));
 }
