@@ -103,7 +103,9 @@ fn entries_that_are_not_what_the_manifest_has_there_are_refused() {
     assert!(said.contains("in its place"), "{said}");
 
     // As many blocks, and a byte less.
-    let (_out, file) = tampered(|entries| drop(entries[2].2.pop()));
+    let (_out, file) = tampered(|entries| {
+        entries[2].2.pop();
+    });
     let said = refused(&file, "shorter than it should be");
     assert!(said.contains("in its place"), "{said}");
 }

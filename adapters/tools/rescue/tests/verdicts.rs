@@ -286,7 +286,7 @@ fn a_survivor_tells_how_new_it_is_and_what_is_wrong_with_it() {
     fs::remove_file(inner.join("currentEpoch")).unwrap();
     let found = Survivor::look(&source(&dir)).unwrap();
     assert_eq!(found.current_epoch, 2, "as a start completes it");
-    let log = inner.join(crate::support::LOG);
+    let log = inner.join(LOG);
     let mut bytes = fs::read(&log).unwrap();
     bytes[2150] ^= 1;
     fs::write(&log, bytes).unwrap();
