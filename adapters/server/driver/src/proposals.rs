@@ -360,6 +360,35 @@ mod tests {
     }
 
     #[test]
+    fn what_is_durable_or_acknowledged_is_known_by_its_place_behind_what_has_no_hole() {
+        let (mut leader, measures) = serving(true);
+        leader.joined(LINK, ServerId(2));
+        let own = |measures: &Measures| measures.spread(Took::OwnAck).count;
+        let theirs = |measures: &Measures| measures.spreads(Of::Ack)[1].1.count;
+        leader.written(Ticket(1), &[txn(E1 + 1, 1_000)], seen(1_000));
+        leader.written(Ticket(2), &[txn(E1 + 9, 1_000)], seen(1_000));
+        leader.durable(Ticket(1), seen(1_001));
+        assert_eq!(own(&measures), 1, "the other one is not");
+        leader.received(LINK, &Packet::Ack(Zxid(E1 + 2)), seen(1_001));
+        assert_eq!(theirs(&measures), 0, "there was none of this number");
+        leader.received(LINK, &Packet::Ack(Zxid(E1 + 9)), seen(1_001));
+        assert_eq!(theirs(&measures), 1);
+        // As many as are remembered, and ten more.
+        let many = (10..).take(RECENT_MAX + 9).map(|counter| txn(E1 + counter, 1_000));
+        leader.written(Ticket(3), &many.collect::<Vec<_>>(), seen(1_000));
+        assert_eq!(leader.recent.len(), RECENT_MAX);
+        leader.received(LINK, &Packet::Ack(Zxid(E1 + 18)), seen(1_001));
+        assert_eq!(theirs(&measures), 1, "that was long ago");
+        leader.received(LINK, &Packet::Ack(Zxid(E1 + 19)), seen(1_001));
+        assert_eq!(theirs(&measures), 2);
+        // It leads anew: what comes now was of another leadership.
+        leader.serves(Some((Epoch(1), true)));
+        leader.received(LINK, &Packet::Ack(Zxid(E1 + 19)), seen(1_001));
+        leader.durable(Ticket(3), seen(1_001));
+        assert_eq!((own(&measures), theirs(&measures)), (1, 2));
+    }
+
+    #[test]
     fn a_learner_measures_what_has_come_and_leaves_out_what_is_in_the_future() {
         let (mut learner, measures) = serving(false);
         learner.received(LINK, &Packet::Proposal(txn(E1 + 1, 1_000)), seen(1_007));
@@ -367,6 +396,11 @@ mod tests {
         learner.received(LINK, &Packet::Commit(Zxid(E1 + 1)), seen(1_009));
         learner.received(LINK, &Packet::Proposal(txn(E1 + 2, 5_000)), seen(1_010));
         learner.received(LINK, &Packet::Inform(txn(E1 + 3, 1_000)), seen(1_011));
+        // It proposes nothing, and nothing is acknowledged to it.
+        learner.written(Ticket(1), &[txn(E1 + 1, 1_000)], seen(1_012));
+        learner.joined(LINK, ServerId(2));
+        learner.received(LINK, &Packet::Ack(Zxid(E1 + 1)), seen(1_013));
+        assert_eq!(measures.spreads(Of::Ack)[0].1.count, 0);
         let [proposal, commit] = [Took::Proposal, Took::Commit].map(|what| measures.spread(what));
         assert_eq!((proposal.count, proposal.sum), (1, 7));
         assert_eq!((commit.count, commit.sum), (2, 9 + 11));
@@ -393,6 +427,16 @@ mod tests {
         let later = begun + Duration::from_micros(1_500);
         leader.received(LINK, &ping, Seen { at: later, wall_ms: 0 });
         assert_eq!(measures.round_trips(), [(ServerId(2), Duration::from_micros(1_500))]);
+        // A ping that is answered late is measured from when it was sent, and what is no answer not at all.
+        for (micros, answer) in [(10_000, false), (11_000, false), (13_000, true), (90_000, true)] {
+            let now = Seen { at: begun + Duration::from_micros(micros), wall_ms: 0 };
+            if answer {
+                leader.received(LINK, &ping, now);
+            } else {
+                leader.sent(LINK, &ping, now);
+            }
+        }
+        assert_eq!(measures.round_trips(), [(ServerId(2), Duration::from_micros(3_000))]);
         leader.ended(LINK);
         assert_eq!((measures.pending_syncs(), measures.round_trips().len()), (1, 0));
     }

@@ -32,10 +32,10 @@ use quorate_doctor::{ConfigFile, Level, Report, diagnose, rule, rules, text};
 use quorate_tokio::core::address::HostPort;
 use quorate_tokio::core::id::ServerId;
 use quorate_tokio::zoo_cfg::{ConfigError, JvmFlags};
-use thiserror::Error;
 
 use self::gather::{Files, Gathered, Question, gather};
 use crate::address::address;
+use crate::duration::{DurationError, duration};
 use crate::failure::Failure;
 use crate::migrate::{Source, source};
 use crate::paint::Paint;
@@ -70,7 +70,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     bench_disk: bool,
     /// How long all of it may take: `10s`, `1500ms`.
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = budget)]
     budget: Duration,
     /// From which level on the exit code is 1.
     #[arg(long, value_name = "LEVEL", default_value = "error")]
@@ -103,19 +103,9 @@ impl From<FailOn> for Level {
     }
 }
 
-/// A time that is none.
-#[derive(Debug, Error)]
-#[error("write 10s, or 1500ms; at least 100ms and at most 1h")]
-struct TimeError;
-
-fn time(text: &str) -> Result<Duration, TimeError> {
-    let (number, unit) = match text.strip_suffix("ms") {
-        Some(number) => (number, 1),
-        None => (text.strip_suffix('s').unwrap_or(text), 1000),
-    };
-    let millis = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
-    let millis = millis.filter(|millis| (100..=3_600_000).contains(millis));
-    millis.map(Duration::from_millis).ok_or(TimeError)
+/// Each place needs some.
+fn budget(text: &str) -> Result<Duration, DurationError> {
+    duration(text).map(|budget| budget.max(BUDGET_MIN))
 }
 
 /// `quorate doctor`.
@@ -208,17 +198,5 @@ fn print(text: &str) -> Result<(), Failure> {
 
 /// Where this host's configuration is, unless it is said.
 const PLACES: [&str; 2] = ["/etc/quorate/zoo.cfg", "/etc/zookeeper/conf/zoo.cfg"];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_read() {
-        assert_eq!(time("10s").unwrap(), Duration::from_secs(10));
-        assert_eq!(time("1500ms").unwrap(), Duration::from_millis(1500));
-        for wrong in ["", "s", "-1s", "0s", "99ms", "2h", "99999999999999999999s"] {
-            assert!(time(wrong).is_err(), "{wrong}");
-        }
-    }
-}
+/// All of it takes no less.
+const BUDGET_MIN: Duration = Duration::from_millis(100);

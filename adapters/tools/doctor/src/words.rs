@@ -76,15 +76,12 @@ impl Words {
         let error = text(fields, "error").unwrap_or_default();
         self.is_not_serving |= error.contains("not currently serving requests");
         self.version = text(fields, "version").or(self.version.take());
-        let stats = match fields.get("server_stats") {
-            Some(Value::Object(stats)) => stats,
-            _ => {
-                for (name, value) in fields.iter().take(LINES_MAX) {
-                    let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                    self.mntr.insert(name.clone(), value);
-                }
-                return;
+        let Some(Value::Object(stats)) = fields.get("server_stats") else {
+            for (name, value) in fields.iter().take(LINES_MAX) {
+                let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                self.mntr.insert(name.clone(), value);
             }
+            return;
         };
         self.mode = text(stats, "server_state").or(self.mode.take());
         let zxid = stats.get("last_processed_zxid").and_then(Value::as_i64);

@@ -228,3 +228,52 @@ fn a_synchronisation_that_has_time_left_is_no_fault() {
     let facts = Facts { before: under_way.members.clone(), seconds_between: 5.0, ..under_way };
     assert!(diagnose(&facts).iter().all(|finding| finding.rule != "live.sync-slow"));
 }
+
+/// What was so once may be a restart: now, or only before, or when nobody was asked twice.
+#[test]
+fn what_was_so_once_is_no_fault() {
+    let rules = [
+        "live.no-majority",
+        "live.no-leader",
+        "live.port-closed",
+        "live.two-leaders",
+        "live.votes-differ",
+        "live.left-out",
+        "live.observer-cut",
+        "live.outstanding",
+        "live.pending-syncs",
+        "live.one-way",
+    ];
+    let mut held = std::collections::BTreeSet::new();
+    for plant in PLANTS.iter().chain(crate::links::PLANTS).filter(|p| rules.contains(&p.rule)) {
+        let planted = || (plant.facts)();
+        if planted().before.is_empty() {
+            continue;
+        }
+        held.insert(plant.rule);
+        for facts in [
+            Facts { before: well().members, ..planted() },
+            Facts { before: planted().members, members: well().members, ..planted() },
+            Facts { before: Vec::new(), ..planted() },
+        ] {
+            let found = diagnose(&facts);
+            let found = found.iter().find(|finding| finding.rule == plant.rule);
+            assert!(found.is_none(), "{}: {found:?}", plant.says);
+        }
+    }
+    assert_eq!(held.len(), rules.len(), "{held:?}");
+}
+
+#[test]
+fn all_are_asked_again_where_one_disagrees_or_has_much_to_do() {
+    assert!(!well().should_look_again());
+    let mut facts = busy(500);
+    facts.before.clear();
+    assert!(facts.should_look_again());
+    let other = config().replace("version=0", "version=100000002");
+    let mut facts = well();
+    let newer = heard(ServerState::Following, 3, 1, 1, &other);
+    facts.members[1].election.as_mut().unwrap().answer = Ok(newer);
+    assert!(facts.should_look_again());
+    assert_eq!(facts.membership().unwrap().version(), 0x1_0000_0002, "the newest counts");
+}

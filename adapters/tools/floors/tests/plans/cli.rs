@@ -118,6 +118,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("completions", Floor(2)),
     ("own_id", Floor(2)),
     ("wait", Floor(2)),
+    ("duration", Floor(1)),
     ("failure", Floor(1)),
     ("operator", Floor(4)),
     ("operator::ask", Floor(6)),
