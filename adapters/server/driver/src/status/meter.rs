@@ -260,7 +260,7 @@ mod tests {
         let looking = status(ServerState::Looking, Phase::Election);
         let meter = Meter::new(&looking, Instant::now(), Arc::clone(&measures));
         let change = Change::State { from: ServerState::Leading, to: ServerState::Looking };
-        let why = |reason| Report { change: change.clone(), reason };
+        let why = |reason| Report { change, reason };
         meter.count_ends(&[why(Reason::Started)]);
         assert_eq!(measures.counted(Counted::Deserted), 0);
         let deserted = why(Reason::Deserted { voter: ServerId(2) });

@@ -104,7 +104,7 @@ fn unreached(page: &[u8]) -> Vec<(ServerId, String)> {
     let Ok(reach) = serde_json::from_slice::<Reach>(page) else { return Vec::new() };
     let members = reach.members.into_iter().filter(|member| !member.linked).filter_map(|member| {
         let dials = member.dials.into_iter().filter(|dial| dial.plane == "election");
-        let failure = dials.filter_map(|dial| dial.failure).last()?;
+        let failure = dials.filter_map(|dial| dial.failure).next_back()?;
         Some((ServerId(member.id), failure))
     });
     members.collect()
