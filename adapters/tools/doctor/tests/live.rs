@@ -277,3 +277,11 @@ fn all_are_asked_again_where_one_disagrees_or_has_much_to_do() {
     assert!(facts.should_look_again());
     assert_eq!(facts.membership().unwrap().version(), 0x1_0000_0002, "the newest counts");
 }
+
+#[test]
+fn who_looks_for_a_leader_that_is_just_gone_is_not_left_out() {
+    let before = vec![looking(1, 7), follower(2), leader(3)];
+    let members = vec![looking(1, 7), looking(2, 7), looking(3, 7)];
+    let facts = Facts { before, members, seconds_between: 5.0, ..well() };
+    assert!(diagnose(&facts).iter().all(|finding| finding.rule != "live.left-out"));
+}
