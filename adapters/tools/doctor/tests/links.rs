@@ -83,10 +83,12 @@ fn links_as_they_are_every_day_are_no_fault() {
         (stuck(), link()),
         (stuck(), moved),
         (Link { received_ms_ago: Some(9_000), ..stuck() }, stuck()),
+        (Link { backoff: 0, ..stuck() }, Link { backoff: 0, ..stuck() }),
     ] {
         let facts = Facts { links: vec![now], links_before: vec![before], ..with(&link()) };
         assert_eq!(rules(&facts), [""; 0]);
     }
+    assert_eq!(rules(&Facts { dialled_back: vec![(ServerId(1), true)], ..well() }), [""; 0]);
 }
 
 #[test]
