@@ -40,15 +40,26 @@ pub(crate) struct Ensemble {
     kind: Kind,
     servers: Vec<Child>,
     pub(crate) ports: Vec<u16>,
+    /// Their HTTP ports; none unless they are watched.
+    pub(crate) http: Vec<u16>,
     dir: tempfile::TempDir,
 }
 
 impl Ensemble {
     /// They serve, and have the node.
     pub(crate) fn start(kind: Kind) -> Outcome<Self> {
+        Self::with(kind, false)
+    }
+
+    /// The same, which tell how they are by HTTP.
+    pub(crate) fn watched(kind: Kind) -> Outcome<Self> {
+        Self::with(kind, true)
+    }
+
+    fn with(kind: Kind, watched: bool) -> Outcome<Self> {
         // The disk that this tree is on, not whatever is behind /tmp.
         let dir = tempfile::tempdir_in(target())?;
-        let mut ports = Vec::new();
+        let (mut ports, mut http) = (Vec::new(), Vec::new());
         let free = || -> Outcome<u16> {
             let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
             Ok(port)
@@ -63,14 +74,21 @@ impl Ensemble {
             let data = dir.path().join(id.to_string());
             fs::create_dir(&data)?;
             fs::write(data.join("myid"), id.to_string())?;
+            let admin = if watched {
+                let port = free()?;
+                http.push(port);
+                format!("admin.enableServer=true\nadmin.serverPort={port}")
+            } else {
+                "admin.enableServer=false".to_owned()
+            };
             let text = format!(
                 "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir={}\nmaxClientCnxns=0\n\
-                 4lw.commands.whitelist=*\nadmin.enableServer=false\n{members}",
+                 4lw.commands.whitelist=*\n{admin}\n{members}",
                 data.display()
             );
             fs::write(dir.path().join(format!("{id}.cfg")), text)?;
         }
-        let mut ensemble = Self { kind, servers: Vec::new(), ports, dir };
+        let mut ensemble = Self { kind, servers: Vec::new(), ports, http, dir };
         ensemble.start_all()?;
         Client::connect(ensemble.ports[0])?.create(NODE, 100)?;
         Ok(ensemble)

@@ -104,6 +104,12 @@ impl Ran {
         self.writes.len() as f64 / self.took.as_secs_f64()
     }
 
+    /// The servers' processor time of each request, in microseconds.
+    pub(crate) fn cpu_micros_each(&self) -> f64 {
+        let count = self.reads.len() + self.writes.len();
+        self.cpu.as_secs_f64() * 1e6 / count.max(1) as f64
+    }
+
     /// How long the one in the middle took, in microseconds.
     pub(crate) fn write_p50(&self) -> f64 {
         self.writes.get(self.writes.len() / 2).copied().map_or(0.0, f64::from)
@@ -114,7 +120,7 @@ impl fmt::Display for Ran {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.reads.len() + self.writes.len();
         let rate = count as f64 / self.took.as_secs_f64();
-        let each = self.cpu.as_secs_f64() * 1e6 / count.max(1) as f64;
+        let each = self.cpu_micros_each();
         let busy = self.cpu.as_secs_f64() / self.took.as_secs_f64();
         write!(f, "{:24} {rate:9.0}/s, {each:6.2} µs each ({busy:.2} busy)", self.name)?;
         for (name, all) in [("reads", &self.reads), ("writes", &self.writes)] {

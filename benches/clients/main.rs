@@ -8,6 +8,7 @@
 //!     --only TEXT      the loads with this in their names
 //!     --failover 50    instead: the leader is killed so often, and a client's write waits for the next one
 //!     --memory         instead: what an idle server takes, and 100,000 nodes
+//!     --scrape 7       instead: writes with and without a scrape each second, in turn, so often; scrapes and probes
 //!     --mixed 15       instead: writes to Java's servers, and to those with one of ours among them, in turn, so often
 //! ```
 //!
@@ -23,6 +24,7 @@ mod failover;
 mod load;
 mod memory;
 mod mixed;
+mod scrape;
 
 use std::error::Error;
 use std::time::Duration;
@@ -50,6 +52,9 @@ fn main() -> Outcome<()> {
         if said("--java") { &[Kind::Java, Kind::Quorate, Kind::Java] } else { &[Kind::Quorate] };
     if let Some(rounds) = value("--mixed") {
         return mixed::measure(rounds.parse()?, seconds);
+    }
+    if let Some(rounds) = value("--scrape") {
+        return scrape::measure(rounds.parse()?, seconds);
     }
     let only = value("--only").unwrap_or_default();
     let loads: Vec<_> = LOADS.into_iter().filter(|load| load.name.contains(&only)).collect();

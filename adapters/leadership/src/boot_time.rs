@@ -21,6 +21,11 @@ pub fn now() -> Instant {
     system::now()
 }
 
+/// How long ago a time of [`now`] was.
+pub fn since(at: Instant) -> Duration {
+    now().saturating_duration_since(at)
+}
+
 /// For how long the machine was suspended since this process asked for the first time: what is to be added to another
 /// monotonic clock. It never goes back.
 pub fn suspended() -> Duration {

@@ -180,6 +180,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         let now = self.runtime.now();
         let at = CoreInstant::from_origin(now.saturating_duration_since(self.origin));
         turn.seen = Seen::at(now);
+        self.published.measures.turns(now);
         self.replica.begin_turn(turn.seen);
         let before = self.outage.as_ref().map(|_| self.peer.status().state);
         let mut events = std::mem::take(&mut turn.events);

@@ -24,8 +24,12 @@ pub(crate) struct Measures {
     counters: [AtomicU64; Counted::ALL.len()],
     /// By server; the lock is for who begins to measure one, and for who asks.
     keyed: [Mutex<BTreeMap<ServerId, Arc<Keyed>>>; Of::ALL.len()],
+    /// Steps on the way to a serving ensemble, in microseconds.
+    steps: [OnceLock<SharedSummary>; Step::ALL.len()],
     /// Since when the disk's thread has been at its work, in microseconds since we began, and one; 0 if it has none.
     disk_since: AtomicU64,
+    /// When the loop began its last turn, in microseconds since we began, and one; 0 before the first.
+    turned_at: AtomicU64,
     sizes: Sizes,
     pending_syncs: AtomicU64,
     /// Round trips of a leader's pings, in microseconds.
@@ -72,7 +76,8 @@ named! {
     Took:
     /// From the loss of a leader, or the start, to the next one; on each server that votes.
     Election => "election_time";
-    /// The loop was held up, or its machine: by how much it was late. Told in seconds, under a name of ours.
+    /// The loop was held up, or its machine: by how much it was late. In microseconds, told in seconds under a
+    /// name of ours.
     LoopStall => "loop_stall";
     /// Without service.
     Unavailable => "unavailable_time";
@@ -90,6 +95,10 @@ named! {
     Open => "dbinittime";
     /// Of that, restoring the snapshot.
     Restore => "startup_snap_load_time";
+    /// And the rest of it, which reads the log.
+    ReadLog => "startup_txns_load_time";
+    /// Transactions that the log had behind the snapshot at start.
+    Found => "startup_txns_loaded";
     /// Writing a snapshot.
     Snapshot => "snapshottime";
     /// A forced write of the log.
@@ -110,6 +119,8 @@ named! {
     Prepare => "prep_process_time";
     /// Requests that wait to be prepared, with the one that comes.
     PrepareQueue => "prep_processor_queue_size";
+    /// A leader has prepared a request, and proposes it.
+    Propose => "proposal_process_time";
     /// How long one waits for that.
     PrepareWait => "prep_processor_queue_time_ms";
     /// Transactions that wait to be applied when the application goes on.
@@ -138,6 +149,8 @@ named! {
     FailedSnapshots => "snapshot_error_count";
     /// Failures of the disk for which the server left service; told under a name of ours.
     DiskOutages => "disk_outages";
+    /// Leaders here that were deserted by the voters who had elected them.
+    Deserted => "quit_leading_due_to_disloyal_voter";
     /// Transactions that went to the disk.
     Logged => "sync_processor_request_queued";
     /// Requests that went to be prepared.
@@ -152,6 +165,17 @@ named! {
     ProposalsReceived => "learner_proposal_received_count";
     /// Commits of its leader.
     CommitsReceived => "learner_commit_received_count";
+}
+
+named! {
+    /// The steps on the way to a serving ensemble, in their order.
+    Step:
+    /// It looks for a leader.
+    Election => "election";
+    /// Leader and learners agree on the new epoch.
+    Discovery => "discovery";
+    /// Learners take over the leader's history.
+    Synchronization => "synchronization";
 }
 
 named! {
@@ -204,7 +228,9 @@ impl Default for Measures {
             summaries: std::array::from_fn(|_| OnceLock::new()),
             counters: std::array::from_fn(|_| AtomicU64::new(0)),
             keyed: Default::default(),
+            steps: std::array::from_fn(|_| OnceLock::new()),
             disk_since: AtomicU64::new(0),
+            turned_at: AtomicU64::new(0),
             sizes: Sizes { last: none(), min: none(), max: none() },
             pending_syncs: AtomicU64::new(0),
             round_trips: Mutex::default(),
@@ -228,6 +254,12 @@ impl Measures {
     pub(crate) fn saw_at(&self, now: Instant, what: Took, much: u64) {
         let at = now.saturating_duration_since(self.began);
         self.summaries[what as usize].get_or_init(SharedSummary::default).observe(at, much);
+    }
+
+    /// A step was done, and the next one begins.
+    pub(crate) fn stepped(&self, step: Step, took: Duration) {
+        let summary = self.steps[step as usize].get_or_init(SharedSummary::default);
+        summary.observe(self.age(), micros(took));
     }
 
     pub(crate) fn count(&self, what: Counted, more: usize) {
@@ -275,7 +307,7 @@ impl Measures {
 
     /// The disk's thread begins to work, or is done.
     pub(crate) fn disk_works(&self, works: bool) {
-        let since = if works { micros(self.began.elapsed()) + 1 } else { 0 };
+        let since = if works { micros(self.age()) + 1 } else { 0 };
         self.disk_since.store(since, Relaxed);
     }
 
@@ -285,23 +317,52 @@ impl Measures {
         self.count(Counted::DiskOutages, usize::from(fault.is_some() && before.is_none()));
     }
 
+    /// The loop was held up, and is late by so much.
+    pub(crate) fn stalled(&self, late: Duration) {
+        self.saw(Took::LoopStall, micros(late));
+    }
+
+    /// The loop begins a turn.
+    pub(crate) fn turns(&self, now: Instant) {
+        let at = micros(now.saturating_duration_since(self.began)) + 1;
+        self.turned_at.store(at, Relaxed);
+    }
+
     // --- for who asks ---
+
+    /// How long this has been measured.
+    fn age(&self) -> Duration {
+        boot_time::since(self.began)
+    }
 
     pub(crate) fn disk_fault(&self) -> Option<DiskFault> {
         *locked(&self.disk_fault)
+    }
+
+    /// Whether the loop has begun a turn in the time before now.
+    pub(crate) fn has_turned_within(&self, time: Duration) -> bool {
+        let at = self.turned_at.load(Relaxed);
+        let turned = Duration::from_micros(at.saturating_sub(1));
+        at > 0 && self.age().saturating_sub(turned) < time
     }
 
     /// For how long the disk's thread has been at the same work; zero if it has none.
     pub(crate) fn disk_busy(&self) -> Duration {
         match self.disk_since.load(Relaxed) {
             0 => Duration::ZERO,
-            since => self.began.elapsed().saturating_sub(Duration::from_micros(since - 1)),
+            since => self.age().saturating_sub(Duration::from_micros(since - 1)),
         }
     }
 
     pub(crate) fn spread(&self, what: Took) -> Spread {
         let summary = self.summaries[what as usize].get();
-        summary.map_or_else(Spread::default, |summary| summary.spread(self.began.elapsed()))
+        summary.map_or_else(Spread::default, |summary| summary.spread(self.age()))
+    }
+
+    /// In microseconds.
+    pub(crate) fn spread_of_step(&self, step: Step) -> Spread {
+        let summary = self.steps[step as usize].get();
+        summary.map_or_else(Spread::default, |summary| summary.spread(self.age()))
     }
 
     pub(crate) fn counted(&self, what: Counted) -> u64 {
@@ -310,7 +371,7 @@ impl Measures {
 
     /// What was measured of each server, ascending.
     pub(crate) fn spreads(&self, what: Of) -> Vec<(ServerId, Spread)> {
-        let at = self.began.elapsed();
+        let at = self.age();
         let keyed = locked(&self.keyed[what as usize]);
         keyed.iter().map(|(id, keyed)| (*id, keyed.summary.spread(at))).collect()
     }

@@ -106,13 +106,15 @@ impl Proposals {
     }
 
     /// Transactions go to the disk.
-    pub(crate) fn written(&mut self, ticket: Ticket, txns: &[Txn]) {
+    pub(crate) fn written(&mut self, ticket: Ticket, txns: &[Txn], seen: Seen) {
         let Some((epoch, leads)) = self.serving else { return };
         for txn in txns.iter().filter(|txn| txn.zxid.epoch() == epoch) {
             self.unsynced.push_back((ticket, txn.header.time));
             if leads {
                 self.remember(txn);
                 self.measures.count(Counted::Proposals, 1);
+                // It was made when it had been prepared.
+                self.observe(Took::Propose, txn.header.time, seen);
                 self.measures.proposed(txn.len());
             }
         }
@@ -331,8 +333,8 @@ mod tests {
         let (mut leader, measures) = serving(true);
         leader.joined(LINK, ServerId(2));
         // Of an earlier leader: when that was made says nothing.
-        leader.written(Ticket(1), &[txn(5, 0)]);
-        leader.written(Ticket(2), &[txn(E1 + 1, 1_000), txn(E1 + 2, 1_010)]);
+        leader.written(Ticket(1), &[txn(5, 0)], seen(1_011));
+        leader.written(Ticket(2), &[txn(E1 + 1, 1_000), txn(E1 + 2, 1_010)], seen(1_011));
         leader.durable(Ticket(2), seen(1_020));
         leader.received(LINK, &Packet::Ack(Zxid(E1 + 1)), seen(1_030));
         // It says more than there is, and a stranger says something.
@@ -347,6 +349,7 @@ mod tests {
         assert_eq!((own.count, own.sum), (2, 20 + 10));
         assert_eq!((theirs.count, theirs.sum), (2, 30 + 30));
         assert_eq!(measures.spread(Took::QuorumAck).sum, 31);
+        assert_eq!(measures.spread(Took::Propose).sum, 11 + 1);
         let counted = [Counted::Proposals, Counted::Commits, Counted::Delivered];
         assert_eq!(counted.map(|what| measures.counted(what)), [2, 1, 2]);
         assert_eq!(measures.proposal_sizes(), [40, 40, 40]);
@@ -358,6 +361,35 @@ mod tests {
     }
 
     #[test]
+    fn what_is_durable_or_acknowledged_is_known_by_its_place_behind_what_has_no_hole() {
+        let (mut leader, measures) = serving(true);
+        leader.joined(LINK, ServerId(2));
+        let own = |measures: &Measures| measures.spread(Took::OwnAck).count;
+        let theirs = |measures: &Measures| measures.spreads(Of::Ack)[1].1.count;
+        leader.written(Ticket(1), &[txn(E1 + 1, 1_000)], seen(1_000));
+        leader.written(Ticket(2), &[txn(E1 + 9, 1_000)], seen(1_000));
+        leader.durable(Ticket(1), seen(1_001));
+        assert_eq!(own(&measures), 1, "the other one is not");
+        leader.received(LINK, &Packet::Ack(Zxid(E1 + 2)), seen(1_001));
+        assert_eq!(theirs(&measures), 0, "there was none of this number");
+        leader.received(LINK, &Packet::Ack(Zxid(E1 + 9)), seen(1_001));
+        assert_eq!(theirs(&measures), 1);
+        // As many as are remembered, and ten more.
+        let many = (10..).take(RECENT_MAX + 9).map(|counter| txn(E1 + counter, 1_000));
+        leader.written(Ticket(3), &many.collect::<Vec<_>>(), seen(1_000));
+        assert_eq!(leader.recent.len(), RECENT_MAX);
+        leader.received(LINK, &Packet::Ack(Zxid(E1 + 18)), seen(1_001));
+        assert_eq!(theirs(&measures), 1, "that was long ago");
+        leader.received(LINK, &Packet::Ack(Zxid(E1 + 19)), seen(1_001));
+        assert_eq!(theirs(&measures), 2);
+        // It leads anew: what comes now was of another leadership.
+        leader.serves(Some((Epoch(1), true)));
+        leader.received(LINK, &Packet::Ack(Zxid(E1 + 19)), seen(1_001));
+        leader.durable(Ticket(3), seen(1_001));
+        assert_eq!((own(&measures), theirs(&measures)), (1, 2));
+    }
+
+    #[test]
     fn a_learner_measures_what_has_come_and_leaves_out_what_is_in_the_future() {
         let (mut learner, measures) = serving(false);
         learner.received(LINK, &Packet::Proposal(txn(E1 + 1, 1_000)), seen(1_007));
@@ -365,6 +397,11 @@ mod tests {
         learner.received(LINK, &Packet::Commit(Zxid(E1 + 1)), seen(1_009));
         learner.received(LINK, &Packet::Proposal(txn(E1 + 2, 5_000)), seen(1_010));
         learner.received(LINK, &Packet::Inform(txn(E1 + 3, 1_000)), seen(1_011));
+        // It proposes nothing, and nothing is acknowledged to it.
+        learner.written(Ticket(1), &[txn(E1 + 1, 1_000)], seen(1_012));
+        learner.joined(LINK, ServerId(2));
+        learner.received(LINK, &Packet::Ack(Zxid(E1 + 1)), seen(1_013));
+        assert_eq!(measures.spreads(Of::Ack)[0].1.count, 0);
         let [proposal, commit] = [Took::Proposal, Took::Commit].map(|what| measures.spread(what));
         assert_eq!((proposal.count, proposal.sum), (1, 7));
         assert_eq!((commit.count, commit.sum), (2, 9 + 11));
@@ -391,6 +428,16 @@ mod tests {
         let later = begun + Duration::from_micros(1_500);
         leader.received(LINK, &ping, Seen { at: later, wall_ms: 0 });
         assert_eq!(measures.round_trips(), [(ServerId(2), Duration::from_micros(1_500))]);
+        // A ping that is answered late is measured from when it was sent, and what is no answer not at all.
+        for (micros, answer) in [(10_000, false), (11_000, false), (13_000, true), (90_000, true)] {
+            let now = Seen { at: begun + Duration::from_micros(micros), wall_ms: 0 };
+            if answer {
+                leader.received(LINK, &ping, now);
+            } else {
+                leader.sent(LINK, &ping, now);
+            }
+        }
+        assert_eq!(measures.round_trips(), [(ServerId(2), Duration::from_micros(3_000))]);
         leader.ended(LINK);
         assert_eq!((measures.pending_syncs(), measures.round_trips().len()), (1, 0));
     }

@@ -169,6 +169,9 @@ impl Published {
     pub(crate) fn publish(&self, peer: PeerStatus, reports: Vec<Report>, at: Instant) {
         let mut state = locked(&self.state);
         let before = leader_of(&state.peer);
+        if state.peer.state == ServerState::Leading {
+            state.meter.count_ends(&reports);
+        }
         state.sync = sync_of(&peer, state.sync, &reports);
         state.meter.observe(&peer, at);
         state.meter.count_syncs(&peer, &reports);

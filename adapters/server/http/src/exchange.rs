@@ -20,6 +20,8 @@ pub struct Request {
     pub accepts_json: bool,
     /// The value of `Authorization`.
     pub authorization: Option<String>,
+    /// The value of `Last-Event-ID`: the last change that a reader of a stream has had before it came back.
+    pub last_event_id: Option<String>,
     /// Where it comes from. What a proxy says of that counts for nothing.
     pub remote: SocketAddr,
 }

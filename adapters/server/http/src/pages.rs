@@ -5,7 +5,9 @@ use std::future::Future;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_lite::future::or;
+use futures_lite::stream::Boxed;
 use quorate_driver::{Application, NoApplication, Runtime, Server};
 use quorate_metrics::{CONTENT_TYPE, Figures};
 
@@ -17,6 +19,11 @@ use crate::status::{ReachPage, Ring, StatusPage};
 pub trait Site: Send + Sync + 'static {
     /// The answer to a request, which need not be a page that there is.
     fn answer(&self, request: Request) -> impl Future<Output = Answer> + Send;
+
+    /// Events that go on and on (`text/event-stream`), if that is what is asked for: each piece is sent as it comes.
+    fn events(&self, _request: &Request) -> Option<Boxed<Bytes>> {
+        None
+    }
 }
 
 /// What a program adds to the pages of its server.
@@ -157,6 +164,16 @@ impl<R: Runtime, A: Application, S: Source<R, A>> Pages<R, A, S> {
 }
 
 impl<R: Runtime, A: Application, S: Source<R, A>> Site for Pages<R, A, S> {
+    fn events(&self, request: &Request) -> Option<Boxed<Bytes>> {
+        let asked = request.path == "/quorate/stream" && request.method == Method::Get;
+        if !asked || self.part != Part::All || self.inner.started.get().is_none() {
+            return None;
+        }
+        let since = request.value("since").and_then(|text| text.parse().ok());
+        let had = request.last_event_id.as_ref().and_then(|text| text.parse::<u64>().ok());
+        Some(self.inner.ring.stream(had.map(|had| had.saturating_add(1)).or(since)))
+    }
+
     async fn answer(&self, request: Request) -> Answer {
         let gets = request.method == Method::Get;
         let probe = gets && Health::is_probe(&request.path);

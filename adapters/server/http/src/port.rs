@@ -11,9 +11,12 @@ use std::time::Duration;
 use async_channel::{Receiver, bounded};
 use bytes::Bytes;
 use futures_lite::future::or;
-use http_body_util::Full;
-use hyper::body::{Body as _, Incoming};
-use hyper::header::{ACCEPT, ALLOW, AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderValue};
+use futures_lite::stream::{Boxed, StreamExt};
+use http_body_util::{Either, Full, StreamBody};
+use hyper::body::{Body as _, Frame, Incoming};
+use hyper::header::{
+    ACCEPT, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue,
+};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Response, StatusCode};
@@ -22,6 +25,12 @@ use quorate_driver::Runtime;
 use crate::exchange::{Answer, Method, Request};
 use crate::pages::Site;
 use crate::stream::HyperStream;
+
+/// What is sent: a body, or events.
+type Body = Either<Full<Bytes>, StreamBody<Frames>>;
+
+/// Pieces of a body as they come.
+type Frames = Boxed<Result<Frame<Bytes>, Infallible>>;
 
 /// An open port.
 #[derive(Debug)]
@@ -136,19 +145,24 @@ async fn respond(
     site: &impl Site,
     request: &hyper::Request<Incoming>,
     remote: SocketAddr,
-) -> Response<Full<Bytes>> {
+) -> Response<Body> {
     let method = match *request.method() {
         hyper::Method::GET | hyper::Method::HEAD => Some(Method::Get),
         hyper::Method::POST => Some(Method::Post),
         _ => None,
     };
     let has_body = !request.body().is_end_stream();
+    if let Some(method) = method.filter(|_| !has_body) {
+        if let Some(events) = site.events(&understood(method, request, remote)) {
+            return endless(events);
+        }
+    }
     let answer = match method {
         None => Answer::text(405, "GET and HEAD are answered\n"),
         Some(Method::Get) if has_body => Answer::text(400, "a GET has no body\n"),
         Some(method) => site.answer(understood(method, request, remote)).await,
     };
-    let mut response = Response::new(Full::new(answer.body));
+    let mut response = Response::new(Either::Left(Full::new(answer.body)));
     *response.status_mut() =
         StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
@@ -163,6 +177,16 @@ async fn respond(
     response
 }
 
+/// Sent until its reader goes, or has been silent for the idle time: it comes back by itself, and says what it has had.
+fn endless(events: Boxed<Bytes>) -> Response<Body> {
+    let frames: Frames = Box::pin(events.map(|piece| Ok(Frame::data(piece))));
+    let mut response = Response::new(Either::Right(StreamBody::new(frames)));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
 fn understood(method: Method, request: &hyper::Request<Incoming>, remote: SocketAddr) -> Request {
     let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
     let query = request.uri().query().unwrap_or_default();
@@ -172,6 +196,7 @@ fn understood(method: Method, request: &hyper::Request<Incoming>, remote: Socket
         query: form_urlencoded::parse(query.as_bytes()).into_owned().collect(),
         accepts_json: header(ACCEPT).is_some_and(|value| value.contains("application/json")),
         authorization: header(AUTHORIZATION).map(str::to_owned),
+        last_event_id: header(HeaderName::from_static("last-event-id")).map(str::to_owned),
         remote,
     }
 }

@@ -223,6 +223,7 @@ mod tests {
             query: if verbose { vec![("verbose".to_owned(), String::new())] } else { vec![] },
             accepts_json: false,
             authorization: None,
+            last_event_id: None,
             remote: from.parse().unwrap(),
         };
         let answer = health.probe(&request).unwrap();

@@ -1,9 +1,12 @@
 //! The pages below `/quorate/`: schema 1. A field that is not known is left out; more may be added.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use async_channel::{Sender, TrySendError, bounded};
+use bytes::Bytes;
+use futures_lite::stream::{Boxed, StreamExt, once, unfold};
 use quorate_driver::core::input::Plane;
 use quorate_driver::core::membership::Membership;
 use quorate_driver::core::report::Change;
@@ -143,6 +146,10 @@ struct Kept {
     next: u64,
     lost: u64,
     reason_of_vote: Option<String>,
+    /// Who waits for the next one.
+    watchers: Vec<Sender<()>>,
+    /// There will be no more.
+    ended: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -177,13 +184,16 @@ impl Ring {
         while let Some(observed) = changes.next().await {
             self.push(&observed, changes.lost());
         }
+        let mut kept = self.kept();
+        kept.ended = true;
+        kept.watchers.clear();
     }
 
     fn push(&self, observed: &Observed, lost: u64) {
         let Observed { at, report, status } = observed;
         let ago = quorate_driver::boot_time::now().saturating_duration_since(*at);
         let wall = SystemTime::now().checked_sub(ago).unwrap_or(UNIX_EPOCH);
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept();
         kept.lost = lost;
         if matches!(report.change, Change::Vote { .. }) {
             kept.reason_of_vote = Some(report.reason.to_string());
@@ -205,11 +215,53 @@ impl Ring {
             kept.changes.pop_front();
         }
         kept.changes.push_back(change);
+        // One that has been told and has not looked yet will see this one, too.
+        kept.watchers
+            .retain(|watcher| !matches!(watcher.try_send(()), Err(TrySendError::Closed(()))));
+    }
+
+    /// The changes from a number on, from now on without one, as events of a stream: `id` is the number, `data` what
+    /// `/quorate/changes` has. It ends with the server.
+    pub(crate) fn stream(self: &Arc<Self>, since: Option<u64>) -> Boxed<Bytes> {
+        let (watcher, woken) = bounded(1);
+        let since = {
+            let mut kept = self.kept();
+            if !kept.ended {
+                kept.watchers.push(watcher);
+            }
+            since.unwrap_or(kept.next)
+        };
+        let changes = unfold((Arc::clone(self), since, woken), async |(ring, since, woken)| {
+            loop {
+                let (text, next) = ring.events(since);
+                if !text.is_empty() {
+                    return Some((Bytes::from(text), (ring, next, woken)));
+                }
+                woken.recv().await.ok()?;
+            }
+        });
+        // At once, so that a reader knows that it is connected.
+        once(Bytes::from_static(b": changes\n\n")).chain(changes).boxed()
+    }
+
+    /// The events from a number on, and the number behind them.
+    fn events(&self, since: u64) -> (String, u64) {
+        let kept = self.kept();
+        let mut text = String::new();
+        for change in kept.changes.iter().filter(|change| change.number >= since) {
+            let data = serde_json::to_string(change).unwrap_or_default();
+            text += &format!("id: {}\nevent: change\ndata: {data}\n\n", change.number);
+        }
+        (text, since.max(kept.next))
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Those from a number on.
     pub(crate) fn since(&self, number: u64) -> ChangesPage {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept();
         let wanted = kept.changes.iter().filter(|change| change.number >= number);
         ChangesPage {
             schema: SCHEMA,
@@ -220,7 +272,7 @@ impl Ring {
     }
 
     fn reason_of_vote(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).reason_of_vote.clone()
+        self.kept().reason_of_vote.clone()
     }
 }
 

@@ -1,5 +1,7 @@
 //! What the pages tell, on every runtime.
 
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use quorate_driver::Runtime;
@@ -67,7 +69,7 @@ fn metrics(page: &str, leads: bool) {
     assert!(page.contains(&format!("quorate_state{{state=\"{state}\"}} 1.0\n")), "{page}");
 }
 
-fn json(at: std::net::SocketAddr, index: usize) {
+fn json(at: SocketAddr, index: usize) {
     let (status, body) = get(at, "/quorate/status");
     assert_eq!(status, 200);
     assert!(body.starts_with(&format!("{{\n  \"schema\" : 1,\n  \"id\" : {},\n", index + 1)));
@@ -97,9 +99,39 @@ fn json(at: std::net::SocketAddr, index: usize) {
     assert!(body.contains("\"has_leader\" : true"), "{body}");
 }
 
+/// A stream of changes.
+struct Events {
+    stream: TcpStream,
+    held: String,
+}
+
+impl Events {
+    fn of(at: SocketAddr, query: &str, header: &str) -> Self {
+        let mut stream = TcpStream::connect(at).unwrap();
+        let asked = format!("GET /quorate/stream{query} HTTP/1.1\r\nHost: x\r\n{header}\r\n");
+        stream.write_all(asked.as_bytes()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        Self { stream, held: String::new() }
+    }
+
+    /// What has come when this has.
+    fn until(&mut self, what: &str) -> String {
+        let mut piece = [0; 4096];
+        while !self.held.contains(what) || !self.held.ends_with("\n\n\r\n") {
+            let read = self.stream.read(&mut piece).unwrap();
+            assert!(read > 0, "it ends before {what}: {}", self.held);
+            self.held += std::str::from_utf8(&piece[..read]).unwrap();
+        }
+        std::mem::take(&mut self.held)
+    }
+}
+
 /// Without a quorum a server is not ready within a second, and healthy all the while.
 fn lose_the_leader<R: Runtime>(runtime: &R, ensemble: Ensemble<R>, leader: usize) {
     let left = (leader + 1) % 3;
+    let mut stream = Events::of(ensemble.pages[left], "?since=0", "");
+    let first = stream.until("\nid: 0\n");
+    assert!(first.contains("content-type: text/event-stream"), "{first}");
     for (index, server) in ensemble.servers.iter().enumerate() {
         if index != left {
             let server = server.clone();
@@ -114,6 +146,12 @@ fn lose_the_leader<R: Runtime>(runtime: &R, ensemble: Ensemble<R>, leader: usize
     let page = get(at, "/metrics").1;
     assert!(page.contains("quorate_has_leader 0.0\n"), "{page}");
     assert!(!page.contains("\nuptime ") && !page.contains("\nquorum_size "), "{page}");
+    // The stream told it when it happened, and goes on behind what its reader has had.
+    let lost = stream.until("\"state\":\"looking\"");
+    let last = lost.rsplit("id: ").next().unwrap().lines().next().unwrap().parse::<u64>().unwrap();
+    let header = format!("Last-Event-ID: {}\r\n", last - 1);
+    let again = Events::of(ensemble.pages[left], "", &header).until("\nid: ");
+    assert!(again.contains(&format!("\nid: {last}\n")), "{again}");
     // One that has ended is neither.
     assert_eq!(get(ensemble.pages[leader], "/healthy").0, 503);
 }

@@ -47,7 +47,7 @@ pub(crate) struct Sample {
 pub(crate) enum Value {
     One(Number),
     Spread(Spread),
-    /// In milliseconds, told in seconds.
+    /// Of microseconds, which are told as seconds.
     Seconds(Spread),
 }
 
@@ -161,15 +161,29 @@ impl Figures {
         self.put(Kind::Gauge, None, Some(name.to_owned()), help, sample(labels, value.into()));
     }
 
-    /// A counter of the page alone, under this very name.
-    pub fn counted_on_page(&mut self, name: &str, help: &str, value: impl Into<Number>) {
-        self.put(Kind::Counter, None, Some(name.to_owned()), help, sample(&[], value.into()));
+    /// A counter of the page alone, under this very name, with labels. Those of one name that are put in one behind the
+    /// other are one family.
+    pub fn counted_on_page(
+        &mut self,
+        name: &str,
+        help: &str,
+        labels: &[(&'static str, &str)],
+        value: impl Into<Number>,
+    ) {
+        self.put(Kind::Counter, None, Some(name.to_owned()), help, sample(labels, value.into()));
     }
 
-    /// A summary of the page alone, under this very name: of what was observed in milliseconds, told in seconds.
-    pub fn seconds_on_page(&mut self, name: &str, help: &str, millis: &Spread) {
-        let sample = Sample { labels: Vec::new(), value: Value::Seconds(*millis) };
-        self.put(Kind::Summary(Detail::Advanced), None, Some(name.to_owned()), help, sample);
+    /// A summary of the page alone, under this very name, with labels: of microseconds, told as seconds. Those of one name that
+    /// are put in one behind the other are one family.
+    pub fn seconds_on_page(
+        &mut self,
+        name: &str,
+        help: &str,
+        labels: &[(&'static str, &str)],
+        micros: &Spread,
+    ) {
+        let sample = Sample { value: Value::Seconds(*micros), ..sample(labels, Number::Whole(0)) };
+        self.put(Kind::Summary(Detail::Basic), None, Some(name.to_owned()), help, sample);
     }
 
     /// Puts all of another list behind this one.

@@ -43,27 +43,20 @@ impl Family {
             let labels = &sample.labels[..];
             match &sample.value {
                 Value::One(number) => line(text, name, "", labels, None, number),
-                Value::Spread(spread) => {
-                    self.write_quantiles(name, spread, labels, text, Number::from);
-                    line(text, name, "_count", labels, None, &spread.count.into());
-                    line(text, name, "_sum", labels, None, &spread.sum.into());
-                }
-                Value::Seconds(spread) => {
-                    self.write_quantiles(name, spread, labels, text, seconds);
-                    line(text, name, "_count", labels, None, &spread.count.into());
-                    line(text, name, "_sum", labels, None, &seconds(spread.sum));
-                }
+                Value::Spread(spread) => self.spread(name, spread, labels, Number::from, text),
+                Value::Seconds(micros) => self.spread(name, micros, labels, seconds, text),
             }
         }
     }
 
-    fn write_quantiles(
+    /// Quantiles and the sum in some unit.
+    fn spread(
         &self,
         name: &str,
         spread: &Spread,
         labels: &[(&'static str, String)],
+        unit: impl Fn(u64) -> Number,
         text: &mut String,
-        number: fn(u64) -> Number,
     ) {
         let told: &[usize] = match self.kind {
             Kind::Summary(Detail::Advanced) => &[0, 1, 3],
@@ -71,18 +64,20 @@ impl Family {
         };
         for &at in told {
             let value = match spread.quantiles {
-                Some(quantiles) => number(quantiles[at]),
+                Some(quantiles) => unit(quantiles[at]),
                 None => Number::Real(f64::NAN),
             };
             line(text, name, "", labels, Some(Spread::QUANTILES[at]), &value);
         }
+        line(text, name, "_count", labels, None, &spread.count.into());
+        line(text, name, "_sum", labels, None, &unit(spread.sum));
     }
 }
 
-/// Milliseconds as seconds.
-#[allow(clippy::cast_precision_loss, reason = "a double is what it is to Prometheus")]
-fn seconds(millis: u64) -> Number {
-    Number::Real(millis as f64 / 1e3)
+/// Of microseconds.
+#[allow(clippy::cast_precision_loss, reason = "a double on the page")]
+fn seconds(micros: u64) -> Number {
+    Number::Real(micros as f64 / 1e6)
 }
 
 /// One sample, as a double: that is what it is to Prometheus.

@@ -33,14 +33,14 @@ impl Figures {
             for sample in &family.samples {
                 match &sample.value {
                     Value::One(value) => lines.push((name.clone(), value.clone())),
-                    // There are no words of it.
-                    Value::Seconds(_) => {}
                     Value::Spread(spread) => {
                         let advanced = family.kind == Kind::Summary(Detail::Advanced);
                         let key = sample.labels.first().map(|(_, key)| format!("{key}_{name}"));
                         let name = key.as_ref().unwrap_or(name);
                         spread_lines(name, spread, advanced, &mut lines);
                     }
+                    // It has no name here.
+                    Value::Seconds(_) => {}
                 }
             }
         }

@@ -91,18 +91,23 @@ fn a_family_with_keys_has_a_summary_for_each() {
 }
 
 #[test]
-fn times_of_ours_are_told_in_seconds_and_have_no_words() {
-    let mut summary = Summary::default();
+fn what_is_told_in_seconds_is_on_the_page_alone() {
+    let (mut phases, at) = (Summary::default(), Duration::from_secs(5));
+    phases.observe(at, 500_000);
+    phases.observe(at, 500_000);
     let mut figures = Figures::default();
-    for millis in [1_500, 2_500] {
-        summary.observe(Duration::from_secs(1), millis);
-    }
-    let spread = summary.spread(Duration::from_secs(1));
-    figures.seconds_on_page("quorate_stall_seconds", "How late.", &spread);
+    let (name, help) = ("quorate_phase_seconds", "how long");
+    figures.seconds_on_page(name, help, &[("phase", "a")], &Summary::default().spread(at));
+    figures.seconds_on_page(name, help, &[("phase", "b")], &phases.spread(at));
+    figures.counted_on_page("quorate_refused_total", "refusals", &[("reason", "limit")], 2_u64);
     let page = figures.page(&[]);
-    assert!(page.starts_with("# HELP quorate_stall_seconds How late.\n"), "{page}");
-    let ends = "quorate_stall_seconds_count 2.0\nquorate_stall_seconds_sum 4.0\n";
-    assert!(page.ends_with(ends), "{page}");
-    assert!(page.contains("{quantile=\"0.99\"} 2.5\n"), "{page}");
+    let expected = "# HELP quorate_phase_seconds how long\n# TYPE quorate_phase_seconds summary\n\
+         quorate_phase_seconds{phase=\"a\",quantile=\"0.5\"} NaN\n\
+         quorate_phase_seconds_count{phase=\"a\"} 0.0\nquorate_phase_seconds_sum{phase=\"a\"} 0.0\n\
+         quorate_phase_seconds{phase=\"b\",quantile=\"0.5\"} 0.5\n\
+         quorate_phase_seconds_count{phase=\"b\"} 2.0\nquorate_phase_seconds_sum{phase=\"b\"} 1.0\n\
+         # HELP quorate_refused_total refusals\n# TYPE quorate_refused_total counter\n\
+         quorate_refused_total{reason=\"limit\"} 2.0\n";
+    assert_eq!(page, expected);
     assert_eq!(figures.words(), "");
 }

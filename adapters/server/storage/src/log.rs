@@ -66,6 +66,8 @@ pub struct Log<F: Files = Disk> {
     least: Option<Zxid>,
     /// A write of an epoch failed, see the type.
     failed: bool,
+    /// How many transactions were behind the snapshot when it was opened.
+    behind: u64,
     _lock: F::Lock,
 }
 
@@ -332,6 +334,11 @@ impl<F: Files + Clone> Log<F> {
     /// A [`ReadError`] if that is not in the log without a hole, or not durable.
     pub fn read(&mut self, after: Zxid, through: Zxid) -> Result<Reader<F>, ReadError> {
         self.segments.read(after, through)
+    }
+
+    /// How many transactions were behind the snapshot when this was opened.
+    pub const fn found_behind(&self) -> u64 {
+        self.behind
     }
 
     /// Sets when the file being written is long enough.

@@ -80,6 +80,8 @@ pub struct Opened {
     pub window_is_whole: bool,
     /// The memberships that transactions of the log behind the snapshot brought, ascending.
     pub changes: Vec<Membership>,
+    /// How many transactions of the log are behind the snapshot.
+    pub behind: u64,
     /// What came of the membership with a history whose installation a crash interrupted: it is to be kept, and that
     /// is to be [told](Segments::memberships_kept), before anything is written.
     pub installed: Option<Memberships>,
@@ -159,10 +161,11 @@ impl<F: Files + Clone> Segments<F> {
             window_bytes: 0,
             window_cut: false,
             changes: Vec::new(),
+            behind: 0,
         };
         let segments = scan.run(segments)?;
-        let Scan { previous, floor, run, run_is_open, passed, window, window_cut, changes, .. } =
-            scan;
+        let Scan { previous, floor, run, run_is_open, passed, .. } = scan;
+        let Scan { window, window_cut, changes, behind, .. } = scan;
         if let (Some(label), false) = (options.snapshot_before, passed) {
             return Err(OpenError::Lost { label, base });
         }
@@ -195,7 +198,8 @@ impl<F: Files + Clone> Segments<F> {
         let window = if reaches { window } else { VecDeque::new() };
         let window_is_whole = reaches && !window_cut;
         let floor = opened.floor;
-        let found = Opened { snapshot, last, floor, window, window_is_whole, changes, installed };
+        let found =
+            Opened { snapshot, last, floor, window, window_is_whole, changes, behind, installed };
         Ok((opened, found))
     }
 

@@ -115,6 +115,8 @@ fn a_directory_of_a_java_server_is_gone_on_with() {
     drop(log);
     let (mut log, found) = open(dir.path()).unwrap();
     assert_eq!(found.durable.last_zxid, Zxid(E3 + 2));
+    let behind = zxids(&mut log, E1 + 0x18).len();
+    assert_eq!(usize::try_from(log.found_behind()), Ok(behind));
     assert_eq!(zxids(&mut log, E2 + 1), [E2 + 2, E3 + 1, E3 + 2]);
     assert!(check(dir.path(), None).unwrap().is_sound());
 }

@@ -9,16 +9,19 @@
 //! ```
 //!
 //! Here facts are gathered, since ports need a runtime; what they mean is `quorate-doctor`'s. Nothing is changed but with
-//! `--bench-disk`, which writes to a file of its own and removes it. Each look has an end: all members are asked at once,
+//! `--bench-disk`, which writes to a file of its own and removes it, and `--reverse`, which makes members dial. Each look has an end: all members are asked at once,
 //! for a quarter of the budget, and once more in its middle if the first answers are reason to; what is not ready when nine
 //! tenths of it have gone is named as not looked at.
 
 mod dirs;
 mod gather;
 mod host;
+mod http;
+mod links;
 mod logs;
 mod names;
 mod ports;
+mod reverse;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -26,10 +29,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
 use quorate_doctor::{ConfigFile, Level, Report, diagnose, rule, rules, text};
+use quorate_tokio::core::address::HostPort;
+use quorate_tokio::core::id::ServerId;
 use quorate_tokio::zoo_cfg::{ConfigError, JvmFlags};
-use thiserror::Error;
 
 use self::gather::{Files, Gathered, Question, gather};
+use crate::address::address;
+use crate::duration::{DurationError, duration};
 use crate::failure::Failure;
 use crate::migrate::{Source, source};
 use crate::paint::Paint;
@@ -53,11 +59,18 @@ pub(crate) struct Arguments {
     /// More data directories, of servers that are stopped, for instance.
     #[arg(long, value_name = "DIR", num_args = 1..)]
     data: Vec<PathBuf>,
+    /// The admin server of a member, asked where its client port says nothing: 2=http://zk2:8080.
+    #[arg(long, value_name = "ID=URL", num_args = 1.., value_parser = http::member)]
+    member: Vec<(ServerId, http::Admin)>,
+    /// Have the members dial back: listen there, and introduce oneself to each with id 0 and this address, as they see it.
+    /// ZooKeeper's servers keep a mailbox for that id until they are restarted, and warn in their logs.
+    #[arg(long, value_name = "HOST:PORT", value_parser = address)]
+    reverse: Option<HostPort>,
     /// Measure how long writes take to be safe, in a file beside each server's log: it is removed again.
     #[arg(long)]
     bench_disk: bool,
     /// How long all of it may take: `10s`, `1500ms`.
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = budget)]
     budget: Duration,
     /// From which level on the exit code is 1.
     #[arg(long, value_name = "LEVEL", default_value = "error")]
@@ -90,19 +103,9 @@ impl From<FailOn> for Level {
     }
 }
 
-/// A time that is none.
-#[derive(Debug, Error)]
-#[error("write 10s, or 1500ms; at least 100ms and at most 1h")]
-struct TimeError;
-
-fn time(text: &str) -> Result<Duration, TimeError> {
-    let (number, unit) = match text.strip_suffix("ms") {
-        Some(number) => (number, 1),
-        None => (text.strip_suffix('s').unwrap_or(text), 1000),
-    };
-    let millis = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
-    let millis = millis.filter(|millis| (100..=3_600_000).contains(millis));
-    millis.map(Duration::from_millis).ok_or(TimeError)
+/// Each place needs some.
+fn budget(text: &str) -> Result<Duration, DurationError> {
+    duration(text).map(|budget| budget.max(BUDGET_MIN))
 }
 
 /// `quorate doctor`.
@@ -119,6 +122,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         logs: arguments.logs.iter().map(|log| (log.id, log.path.clone())).collect(),
         dirs: arguments.data,
         bench: arguments.bench_disk,
+        admins: arguments.member.into_iter().collect(),
+        reverse: arguments.reverse,
         budget: arguments.budget,
     };
     let Gathered { facts, looks } = gather(question).await;
@@ -193,17 +198,5 @@ fn print(text: &str) -> Result<(), Failure> {
 
 /// Where this host's configuration is, unless it is said.
 const PLACES: [&str; 2] = ["/etc/quorate/zoo.cfg", "/etc/zookeeper/conf/zoo.cfg"];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_read() {
-        assert_eq!(time("10s").unwrap(), Duration::from_secs(10));
-        assert_eq!(time("1500ms").unwrap(), Duration::from_millis(1500));
-        for wrong in ["", "s", "-1s", "0s", "99ms", "2h", "99999999999999999999s"] {
-            assert!(time(wrong).is_err(), "{wrong}");
-        }
-    }
-}
+/// All of it takes no less.
+const BUDGET_MIN: Duration = Duration::from_millis(100);

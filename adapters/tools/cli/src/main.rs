@@ -41,6 +41,7 @@ mod control;
 mod cpu;
 mod demo;
 mod doctor;
+mod duration;
 mod elect;
 mod event;
 mod example;

@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use quorate_tokio::zoo_cfg::ZooCfg;
 use thiserror::Error;
 
+use crate::duration::duration;
 use crate::failure::Failure;
 use crate::operator::{Answer, AskError, Question, Report, Successor, ask};
 
@@ -104,35 +105,15 @@ impl Verb {
 
 /// An argument that is none.
 #[derive(Debug, Error)]
-enum ArgumentError {
-    #[error("{0:?} is no time such as 20s, 500ms or 2m, of an hour at most")]
-    Duration(String),
-    #[error("{0:?} is neither the id of a server nor `lowest`")]
-    Successor(String),
-}
+#[error("{0:?} is neither the id of a server nor `lowest`")]
+struct SuccessorError(String);
 
-/// `20s`, `500ms`, `2m`; a number alone is milliseconds.
-fn duration(text: &str) -> Result<Duration, ArgumentError> {
-    let wrong = || ArgumentError::Duration(text.to_owned());
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let unit_ms = match unit {
-        "" | "ms" => 1,
-        "s" => 1000,
-        "m" => 60_000,
-        _ => return Err(wrong()),
-    };
-    let millis = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit_ms));
-    let millis = millis.filter(|millis| (1..=3_600_000).contains(millis));
-    millis.map(Duration::from_millis).ok_or_else(wrong)
-}
-
-fn successor(text: &str) -> Result<Successor, ArgumentError> {
+fn successor(text: &str) -> Result<Successor, SuccessorError> {
     match text {
         "lowest" => Ok(Successor::Lowest),
         id => match id.parse() {
             Ok(id) => Ok(Successor::Server(id)),
-            Err(_) => Err(ArgumentError::Successor(text.to_owned())),
+            Err(_) => Err(SuccessorError(text.to_owned())),
         },
     }
 }
@@ -178,20 +159,5 @@ pub(crate) fn answered(answer: Result<Answer, AskError>) -> Result<Report, Failu
         Ok(Answer::Wrong(why)) => Err(Failure::usage(format!("unchanged: {why}"))),
         Err(error @ AskError::Absent { .. }) => Err(Failure::unreachable(error.to_string())),
         Err(error @ AskError::Silent(_)) => Err(Failure::failed(error.to_string())),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times() {
-        for (text, millis) in [("20s", 20_000), ("500ms", 500), ("2m", 120_000), ("7", 7)] {
-            assert_eq!(duration(text).unwrap(), Duration::from_millis(millis), "{text}");
-        }
-        for wrong in ["", "s", "0s", "-1s", "1.5s", "61m", "1h", "99999999999999999999m"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -35,7 +35,7 @@ pub(crate) fn figures(figures: &mut Figures) {
         u32::try_from(cpu.tv_nsec).unwrap_or(0),
     );
     let help = "User and system time, in seconds.";
-    figures.counted_on_page("process_cpu_seconds_total", help, cpu.as_secs_f64());
+    figures.counted_on_page("process_cpu_seconds_total", help, &[], cpu.as_secs_f64());
     let pages = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let page = u64::try_from(rustix::param::page_size()).unwrap_or(4096);
     let mut pages = pages.split(' ').filter_map(|pages| pages.parse::<u64>().ok());

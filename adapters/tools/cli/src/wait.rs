@@ -12,6 +12,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::address::address;
+use crate::duration::duration;
 use crate::failure::Failure;
 
 /// Wait until a server serves: it has a leader, and is synchronised.
@@ -81,37 +82,9 @@ async fn say(server: &HostPort, words: &str) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// `500ms`, `60s`, `5m`; seconds without a unit.
-fn duration(text: &str) -> Result<Duration, String> {
-    let at = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(at);
-    let number: u64 = number.parse().map_err(|_| format!("{text:?} is no time: write 60s"))?;
-    match unit {
-        "ms" => Ok(Duration::from_millis(number)),
-        "" | "s" => Ok(Duration::from_secs(number)),
-        "m" => Ok(Duration::from_secs(number.saturating_mul(60))),
-        _ => Err(format!("{unit:?} is no unit: ms, s or m")),
-    }
-}
-
 /// How long one question may take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 /// How soon it is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 /// No answer to these is as long.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_units() {
-        for (text, millis) in [("500ms", 500), ("60s", 60_000), ("7", 7_000), ("5m", 300_000)] {
-            assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
-        }
-        for wrong in ["", "s", "-1s", "1h", "1.5s"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
-    }
-}

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::common::{Ensemble, Process, QUORATE, free_port, until};
+use crate::common::{self, Ensemble, Process, QUORATE, free_port, until};
 
 const PARTICIPANT: &str = "participant";
 const PROMETHEUS: &str = "metricsProvider.className=\
@@ -340,24 +340,10 @@ fn scraping_goes_on_while_leaders_change() {
 
 /// Prometheus' own tool reads it.
 fn promtool(page: &str) {
-    let tool = Command::new("promtool")
-        .args(["check", "metrics"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn();
-    let mut tool = match tool {
-        Ok(tool) => tool,
-        Err(error) => {
-            let required = std::env::var("QUORATE_REQUIRE_PEERS").is_ok_and(|value| value == "1");
-            assert!(!required, "promtool: {error}");
-            return eprintln!("skipped: promtool: {error}");
-        }
-    };
-    tool.stdin.take().unwrap().write_all(page.as_bytes()).unwrap();
-    let said = tool.wait_with_output().unwrap();
-    // 3: it reads it, and does not like ZooKeeper's names.
-    assert!(matches!(said.status.code(), Some(0 | 3)), "{page}\n{said:?}");
+    if let Some(said) = common::promtool(&["check", "metrics"], page) {
+        // 3: it reads it, and does not like ZooKeeper's names.
+        assert!(matches!(said.status.code(), Some(0 | 3)), "{page}\n{said:?}");
+    }
 }
 
 /// Clients go first, for a while: a server that is about to stop is sent no more of them.
@@ -402,6 +388,6 @@ fn a_port_that_is_taken_is_an_error_and_without_the_keys_nothing_listens() {
         Ensemble::new(&[PARTICIPANT], &format!("admin.enableServer=true\nadmin.serverPort={port}"));
     let mut server: Process = ensemble.serve(1);
     assert_eq!(server.end(), Some(1));
-    let said = crate::common::read(&ensemble.log(1));
+    let said = common::read(&ensemble.log(1));
     assert!(said.contains(&format!("127.0.0.1:{port} (admin server)")), "{said}");
 }

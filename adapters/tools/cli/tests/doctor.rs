@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use crate::common::{Ensemble, QUORATE, java_is_here, quorate, stderr, stdout, until};
+use crate::common::{Ensemble, QUORATE, free_port, java_is_here, quorate, stderr, stdout, until};
 use serde_json::Value;
 
 const PARTICIPANT: &str = "participant";
@@ -279,9 +279,89 @@ fn healthy_servers_of_java_alone_and_mixed_give_no_alarm_but_for_their_version()
     };
     let report = json(&doctor(&files(&ensemble), &more));
     assert_well(&report);
+    let at = format!("127.0.0.1:{}", free_port());
+    let report = json(&doctor(&files(&ensemble), &["--json", "--reverse", &at]));
+    assert_well(&report);
+    assert_eq!(looked_at(&report, "dialling back"), [1, 2, 3], "they dial back");
     let follower = if leader == 1 { 2 } else { 1 };
     drop(servers.remove(follower - 1));
     servers.push(ensemble.serve(follower));
     ensemble.led();
     assert_well(&json(&doctor(&files(&ensemble), &["--json"])));
+}
+
+/// Where it looked, of which server.
+fn looked_at(report: &Value, what: &str) -> Vec<u64> {
+    let places = report["looked_at"].as_array().unwrap().iter();
+    places.filter(|place| place["what"] == what).filter_map(|p| p["server"].as_u64()).collect()
+}
+
+#[test]
+fn where_four_letter_words_are_closed_the_admin_server_is_asked() {
+    let ensemble = Ensemble::new(&[PARTICIPANT; 3], "4lw.commands.whitelist=isro");
+    let admin: Vec<_> = (1..=3).map(|_| free_port()).collect();
+    for (id, port) in (1..).zip(&admin) {
+        let text = fs::read_to_string(ensemble.cfg(id)).unwrap();
+        let lines = format!("{text}\nadmin.enableServer=true\nadmin.serverPort={port}\n");
+        fs::write(ensemble.cfg(id), lines).unwrap();
+    }
+    let _servers = ensemble.serve_all();
+    for port in &admin {
+        let at = format!("127.0.0.1:{port}");
+        let ready = quorate(["wait", "--ready", "--timeout", "30s", &at]);
+        assert_eq!(ready.status.code(), Some(0), "{ready:?}");
+    }
+    // A word that is answered proves that the client port is there.
+    let report = json(&doctor(&files(&ensemble), &["--json"]));
+    assert_eq!(found(&report), [""; 0], "{report}");
+    assert_eq!(looked_at(&report, "admin server"), [1, 2, 3]);
+    let places = report["looked_at"].as_array().unwrap();
+    assert!(places.iter().any(|place| place["what"] == "links of this host"), "{report}");
+
+    // One file, and where another member's is.
+    let one = files(&ensemble)[..1].to_vec();
+    let third = format!("3=http://127.0.0.1:{}", admin[2]);
+    let report = json(&doctor(&one, &["--json", "--member", &third]));
+    assert_eq!(looked_at(&report, "admin server"), [1, 3]);
+    // Something else is there.
+    let second = format!("2=http://127.0.0.1:{}", ensemble.election[1]);
+    let report = json(&doctor(&one, &["--json", "--budget", "4s", "--member", &second]));
+    assert_ne!(because(&report, "admin server", 2), "", "{report}");
+    let wrong = doctor(&one, &["--member", "2=127.0.0.1:8080"]);
+    assert_eq!(wrong.status.code(), Some(2));
+}
+
+/// Servers that would take a new member dial who introduces itself; others do not, and that is no fault of theirs.
+#[test]
+fn members_that_dial_back_are_told_from_those_that_do_not() {
+    let ensemble = Ensemble::new(&[PARTICIPANT; 3], "reconfigEnabled=false");
+    let servers = ensemble.serve_all();
+    ensemble.led();
+    let back = |budget: &str| {
+        let at = format!("127.0.0.1:{}", free_port());
+        json(&doctor(&files(&ensemble), &["--json", "--budget", budget, "--reverse", &at]))
+    };
+    let report = back("10s");
+    assert_eq!(found(&report), [""; 0], "{report}");
+    assert!(because(&report, "dialling back", 2).contains("reconfigEnabled"), "{report}");
+    let set = |from: &str, to: &str| {
+        for id in 1..=3 {
+            let text = fs::read_to_string(ensemble.cfg(id)).unwrap();
+            fs::write(ensemble.cfg(id), text.replace(from, to)).unwrap();
+        }
+    };
+    // They run as they were started.
+    set("reconfigEnabled=false", "reconfigEnabled=true");
+    let report = back("6s");
+    let all = found(&report);
+    assert!(
+        all.len() == 3 && all.iter().all(|found| found.contains("does not dial back")),
+        "{all:?}"
+    );
+    drop(servers);
+    let _servers = ensemble.serve_all();
+    ensemble.led();
+    let report = back("10s");
+    assert_eq!(found(&report), [""; 0], "{report}");
+    assert_eq!(looked_at(&report, "dialling back"), [1, 2, 3]);
 }

@@ -7,6 +7,7 @@
 //! What could not be looked at is absent, or a [`Silence`] with its reason: nothing here is made up.
 
 mod disk;
+mod link;
 mod log;
 mod member;
 
@@ -19,8 +20,9 @@ use quorate_core::membership::Membership;
 use quorate_driver::zoo_cfg::{ConfigError, ZooCfg};
 
 pub use self::disk::{Bench, DataDir, Space, Stray};
+pub use self::link::Link;
 pub use self::log::{Log, LogLine};
-pub use self::member::{Heard, Member, Port, Silence};
+pub use self::member::{Heard, Member, Port, Silence, Told};
 use crate::file::ConfigFile;
 
 /// All that was seen.
@@ -42,6 +44,12 @@ pub struct Facts {
     pub dirs: Vec<DataDir>,
     /// This machine.
     pub machine: Machine,
+    /// The links of servers here with other members, as the kernel sees them now.
+    pub links: Vec<Link>,
+    /// As it saw them before, if members were asked twice.
+    pub links_before: Vec<Link>,
+    /// The members that were asked to dial back, and whether they did.
+    pub dialled_back: Vec<(ServerId, bool)>,
     /// Logs of servers.
     pub logs: Vec<Log>,
     /// How far the clocks of servers are apart by their logs, in microseconds against one of them.

@@ -4,6 +4,7 @@ mod addresses;
 mod alike;
 mod disk;
 mod identity;
+mod links;
 mod live;
 mod load;
 mod logs;
@@ -25,6 +26,7 @@ pub static RULES: &[&[Rule]] = &[
     settings::RULES,
     live::RULES,
     load::RULES,
+    links::RULES,
     versions::RULES,
     disk::RULES,
     machine::RULES,

@@ -1,10 +1,12 @@
-//! What a client port answers to four-letter words: `srvr`, `mntr`, `conf`, from text to values.
+//! What a client port answers to four-letter words (`srvr`, `mntr`, `conf`), or an admin server to commands, from text to
+//! values.
 //!
 //! Java's texts and ours. What a line does not say is absent: an absent value and a 0 are different things.
 
 use std::collections::BTreeMap;
 
 use quorate_core::zxid::Zxid;
+use serde_json::{Map, Value};
 
 use crate::java::Version;
 
@@ -46,6 +48,45 @@ impl Words {
             }
         }
         words
+    }
+
+    /// Reads what the commands `monitor` and `server_stats` of an admin server answer, whatever their bytes.
+    pub fn of_commands(monitor: &[u8], server_stats: &[u8]) -> Self {
+        let mut words = Self::default();
+        for bytes in [monitor, server_stats] {
+            match serde_json::from_slice(bytes) {
+                Ok(Value::Object(fields)) => words.read_command(&fields),
+                Ok(_) | Err(_) => {
+                    let text = String::from_utf8_lossy(bytes);
+                    let line = text.lines().next().unwrap_or_default();
+                    words.strange = Some(line.chars().take(80).collect());
+                }
+            }
+        }
+        if words.version.is_some() || words.is_not_serving {
+            words.strange = None;
+        }
+        words
+    }
+
+    fn read_command(&mut self, fields: &Map<String, Value>) {
+        let text = |fields: &Map<String, Value>, name: &str| {
+            fields.get(name).and_then(Value::as_str).map(str::to_owned)
+        };
+        let error = text(fields, "error").unwrap_or_default();
+        self.is_not_serving |= error.contains("not currently serving requests");
+        self.version = text(fields, "version").or(self.version.take());
+        let Some(Value::Object(stats)) = fields.get("server_stats") else {
+            for (name, value) in fields.iter().take(LINES_MAX) {
+                let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                self.mntr.insert(name.clone(), value);
+            }
+            return;
+        };
+        self.mode = text(stats, "server_state").or(self.mode.take());
+        let zxid = stats.get("last_processed_zxid").and_then(Value::as_i64);
+        self.zxid = zxid.map(Zxid).or(self.zxid);
+        self.outstanding = stats.get("outstanding_requests").and_then(Value::as_u64);
     }
 
     fn read(&mut self, word: &str, text: &str) {

@@ -4,6 +4,7 @@
 mod configuration;
 mod ensemble;
 mod healthy;
+mod links;
 mod live;
 mod logs;
 mod machine;

@@ -87,6 +87,7 @@ pub(crate) fn member(id: i64, election: Result<Heard, Silence>, words: Words) ->
         election: Some(Port { address: at(3888), answer: election }),
         client: Some(Port { address: at(2181), answer: Ok(words) }),
         quorum: None,
+        http: None,
     }
 }
 

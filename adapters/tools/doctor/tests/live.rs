@@ -145,6 +145,19 @@ pub(crate) const PLANTS: &[Plant] = &[
         members[2].client.as_mut().unwrap().answer = Ok(words);
         twice(&members)
     }),
+    plant("live.sync-slow", Warning, "server 2", "took it 10.5 s; initLimit allows 20.0 s", || {
+        mntr("zk_max_follower_sync_time\t10500\n")
+    }),
+    plant(
+        "live.sync-slow",
+        Warning,
+        "server 2",
+        "the leader's history for 12.0 s at least",
+        || {
+            let facts = mntr("zk_peer_state\tfollowing - synchronization - snap\n");
+            Facts { before: facts.members.clone(), seconds_between: 12.0, ..facts }
+        },
+    ),
     plant("live.elections-slow", Warning, "server 2", "its 4 elections took 2500 ms", || {
         mntr("zk_avg_election_time\t2500.0\nzk_cnt_election_time\t4\n")
     }),
@@ -230,4 +243,72 @@ fn groups_and_weights_are_counted() {
     let found = diagnose(&twice(&members));
     let lacking = found.iter().find(|finding| finding.rule == "live.no-majority").unwrap();
     assert!(lacking.finding.contains("a quorum takes 2 more"), "{}", lacking.finding);
+}
+
+#[test]
+fn a_synchronisation_that_has_time_left_is_no_fault() {
+    let under_way =
+        mntr("zk_peer_state\tfollowing - synchronization\nzk_max_follower_sync_time\t9000\n");
+    let facts = Facts { before: under_way.members.clone(), seconds_between: 5.0, ..under_way };
+    let is_slow = |facts: &Facts| diagnose(facts).iter().any(|f| f.rule == "live.sync-slow");
+    assert!(!is_slow(&facts));
+    // It has just begun.
+    assert!(!is_slow(&Facts { before: well().members, seconds_between: 12.0, ..facts }));
+}
+
+/// What was so once may be a restart: now, or only before, or when nobody was asked twice.
+#[test]
+fn what_was_so_once_is_no_fault() {
+    let rules = [
+        "live.no-majority",
+        "live.no-leader",
+        "live.port-closed",
+        "live.two-leaders",
+        "live.votes-differ",
+        "live.left-out",
+        "live.observer-cut",
+        "live.outstanding",
+        "live.pending-syncs",
+        "live.one-way",
+    ];
+    let mut held = std::collections::BTreeSet::new();
+    for plant in PLANTS.iter().chain(crate::links::PLANTS).filter(|p| rules.contains(&p.rule)) {
+        let planted = || (plant.facts)();
+        if planted().before.is_empty() {
+            continue;
+        }
+        held.insert(plant.rule);
+        for facts in [
+            Facts { before: well().members, ..planted() },
+            Facts { before: planted().members, members: well().members, ..planted() },
+            Facts { before: Vec::new(), ..planted() },
+        ] {
+            let found = diagnose(&facts);
+            let found = found.iter().find(|finding| finding.rule == plant.rule);
+            assert!(found.is_none(), "{}: {found:?}", plant.says);
+        }
+    }
+    assert_eq!(held.len(), rules.len(), "{held:?}");
+}
+
+#[test]
+fn all_are_asked_again_where_one_disagrees_or_has_much_to_do() {
+    assert!(!well().should_look_again());
+    let mut facts = busy(500);
+    facts.before.clear();
+    assert!(facts.should_look_again());
+    let other = config().replace("version=0", "version=100000002");
+    let mut facts = well();
+    let newer = heard(ServerState::Following, 3, 1, 1, &other);
+    facts.members[1].election.as_mut().unwrap().answer = Ok(newer);
+    assert!(facts.should_look_again());
+    assert_eq!(facts.membership().unwrap().version(), 0x1_0000_0002, "the newest counts");
+}
+
+#[test]
+fn who_looks_for_a_leader_that_is_just_gone_is_not_left_out() {
+    let before = vec![looking(1, 7), follower(2), leader(3)];
+    let members = vec![looking(1, 7), looking(2, 7), looking(3, 7)];
+    let facts = Facts { before, members, seconds_between: 5.0, ..well() };
+    assert!(diagnose(&facts).iter().all(|finding| finding.rule != "live.left-out"));
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use quorate_doctor::{Facts, Level, diagnose, rule, rules};
 
-use crate::{configuration, live, logs, machine};
+use crate::{configuration, links, live, logs, machine};
 
 /// A fault and what must be said of it.
 pub(crate) struct Plant {
@@ -30,7 +30,9 @@ pub(crate) const fn plant(
 }
 
 fn all() -> impl Iterator<Item = &'static Plant> {
-    [configuration::PLANTS, live::PLANTS, logs::PLANTS, machine::PLANTS].into_iter().flatten()
+    [configuration::PLANTS, links::PLANTS, live::PLANTS, logs::PLANTS, machine::PLANTS]
+        .into_iter()
+        .flatten()
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod archives;
 mod support;
+mod tampered;
 mod verdicts;
 
 #[test]

@@ -2,15 +2,19 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write as _;
 
 use quorate_core::membership::Membership;
 use quorate_core::zxid::Epoch;
-use quorate_rescue::carry_out::{copy, finish, in_the_way, raise};
+use quorate_rescue::carry_out::{CarryOutError, copy, finish, in_the_way, raise};
 use quorate_rescue::recovered::{self, Recovered};
+use quorate_rescue::source::Source;
 use quorate_rescue::survivor::Survivor;
 use quorate_rescue::verdict::{Answer, Case, Heard, Reason, judge};
+use quorate_storage::snapshot::{Parts, SnapshotWriter};
+use quorate_storage::{Disk, Log, OpenOptions};
 
-use crate::support::{contents, directory, source};
+use crate::support::{LOG, contents, directory, source};
 
 /// Five voters and an observer.
 const LINES: &str = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\nserver.4=d:1:2\nserver.5=e:1:2\n\
@@ -120,6 +124,9 @@ fn two_survivors_of_five_go_on_a_thousand_epochs_above_all_that_was_seen() {
     assert_eq!(world.judge(), Ok(Epoch(1009)));
     world.others[0].accepted_epoch = 50;
     assert_eq!(world.judge(), Ok(Epoch(1050)), "the other's promise counts");
+    world.own.zxid = "0x5000000001".to_owned();
+    assert_eq!(world.judge(), Ok(Epoch(1080)), "and that of a transaction");
+    world.own.zxid = survivor(1).zxid;
     world.is_dynamic = true;
     world.present = world.former.clone();
     assert_eq!(world.judge(), Ok(Epoch(1050)), "a dynamic file is written, not asked for");
@@ -128,7 +135,7 @@ fn two_survivors_of_five_go_on_a_thousand_epochs_above_all_that_was_seen() {
 /// What is changed, and what is said then.
 type Guard = (fn(&mut World), &'static str);
 
-const GUARDS: [Guard; 21] = [
+const GUARDS: [Guard; 23] = [
     (|world| world.lost.clear(), "no server is declared lost for good"),
     (|world| world.lost.extend([1]), "server 1 is to be kept, and is declared lost"),
     (|world| world.lost.extend([9]), "server 9 is no member"),
@@ -153,6 +160,8 @@ const GUARDS: [Guard; 21] = [
     ),
     (|world| world.in_the_way = true, "/copy/x is in the way"),
     (|world| world.confirmed = false, "--yes-data-may-be-lost"),
+    (|world| world.others[0].in_use = true, "/data/2: a server has it open"),
+    (|world| world.others[0].problems.push("a hole".to_owned()), "server 2 is not sound: a hole"),
 ];
 
 #[test]
@@ -223,6 +232,10 @@ fn every_kept_server_gets_the_same_epoch() {
     world.others[0].recovered.as_mut().unwrap().lost = vec![3];
     let said = format!("{:?}", world.judge().unwrap_err());
     assert!(said.contains("RecoveredOtherwise") && said.contains("Newer"), "{said}");
+    let recovered = world.others[0].recovered.as_mut().unwrap();
+    (recovered.lost, recovered.kept) = (vec![3, 4, 5, 6], vec![2]);
+    let said = format!("{:?}", world.judge().unwrap_err());
+    assert!(said.contains("RecoveredOtherwise"), "{said}");
 }
 
 #[test]
@@ -233,6 +246,10 @@ fn what_was_interrupted_is_done_again_and_what_is_done_is_not() {
     assert_eq!(world.judge(), Ok(Epoch(1009)));
     world.own.recovered = Some(note(1009, true));
     assert!(matches!(world.judge().unwrap_err()[..], [Reason::Done { .. }]));
+    // How new it is is what it was: the epoch that it was given is no history.
+    world.own.recovered = Some(note(1009, false));
+    (world.own.current_epoch, world.others[0].current_epoch) = (1009, 9);
+    assert!(matches!(world.judge().unwrap_err()[..], [Reason::Newer { id: 2, .. }]));
 }
 
 #[test]
@@ -251,6 +268,7 @@ fn a_directory_is_copied_and_gets_its_epochs_and_a_note_that_can_be_acknowledged
     let found = Survivor::look(&source(&dir)).unwrap();
     assert_eq!((found.accepted_epoch, found.current_epoch), (1002, 1002));
     assert_eq!((found.zxid.as_str(), found.problems.len()), ("0x200000002", 0));
+    assert!(found.recovered.is_some_and(|found| !found.complete));
     assert!(recovered::acknowledge(dir.path()).is_err(), "it was not finished");
     finish(&source(&dir), &note).unwrap();
     assert_eq!(recovered::read(dir.path()).unwrap(), Some(note));
@@ -268,7 +286,7 @@ fn a_survivor_tells_how_new_it_is_and_what_is_wrong_with_it() {
     fs::remove_file(inner.join("currentEpoch")).unwrap();
     let found = Survivor::look(&source(&dir)).unwrap();
     assert_eq!(found.current_epoch, 2, "as a start completes it");
-    let log = inner.join(crate::support::LOG);
+    let log = inner.join(LOG);
     let mut bytes = fs::read(&log).unwrap();
     bytes[2150] ^= 1;
     fs::write(&log, bytes).unwrap();
@@ -276,4 +294,54 @@ fn a_survivor_tells_how_new_it_is_and_what_is_wrong_with_it() {
     assert!(found.problems.iter().any(|problem| problem.contains("damaged")), "{found:?}");
     fs::remove_file(dir.path().join("myid")).unwrap();
     assert!(Survivor::look(&source(&dir)).is_err());
+}
+
+/// What a server has open is its own.
+#[test]
+fn a_directory_that_a_server_has_open_is_seen_to_be_and_is_not_copied() {
+    let (dir, to) = (directory(), tempfile::tempdir().unwrap());
+    let server = Log::open(dir.path(), OpenOptions::default()).unwrap();
+    assert!(Survivor::look(&source(&dir)).unwrap().in_use);
+    let refused = copy(&source(&dir), &to.path().join("copy"));
+    assert!(matches!(refused, Err(CarryOutError::Locked { .. })), "{refused:?}");
+    drop(server);
+    assert!(!Survivor::look(&source(&dir)).unwrap().in_use);
+}
+
+#[test]
+fn logs_in_a_directory_of_their_own_are_copied_as_well() {
+    let (dir, logs, to) = (directory(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::create_dir(logs.path().join("version-2")).unwrap();
+    let moved = logs.path().join("version-2").join(LOG);
+    fs::rename(dir.path().join("version-2").join(LOG), &moved).unwrap();
+    let from = Source { data_log_dir: Some(logs.path().to_owned()), ..source(&dir) };
+    copy(&from, to.path()).unwrap();
+    let copied = to.path().join("dataLogDir/version-2").join(LOG);
+    assert_eq!(fs::read(copied).unwrap(), fs::read(moved).unwrap());
+}
+
+/// Each is seen by one of the two that read a directory: by whom it checks, or by whom it applies.
+#[test]
+fn epochs_that_contradict_each_other_and_a_history_of_something_else_are_not_sound() {
+    let dir = directory();
+    let epoch = |name: &str, text: &str| {
+        fs::write(dir.path().join("version-2").join(name), text).unwrap();
+    };
+    epoch("currentEpoch", "1");
+    let found = Survivor::look(&source(&dir)).unwrap();
+    assert_eq!((found.current_epoch, found.problems.len()), (2, 0), "interrupted: {found:?}");
+    epoch("currentEpoch", "3");
+    let found = Survivor::look(&source(&dir)).unwrap();
+    assert!(!found.problems.is_empty(), "above the promise: {found:?}");
+
+    let other = tempfile::tempdir().unwrap();
+    let (mut log, _) = Log::open(other.path(), OpenOptions::default()).unwrap();
+    let inner = other.path().join("version-2");
+    let mut state = SnapshotWriter::take(Disk, &inner, quorate_core::zxid::Zxid::ZERO).unwrap();
+    state.write_all(b"no tree").unwrap();
+    log.begin_with(state.finish(Parts::default()).unwrap()).unwrap();
+    drop(log);
+    fs::write(other.path().join("myid"), "1").unwrap();
+    let found = Survivor::look(&Source::of(other.path())).unwrap();
+    assert!(found.problems.iter().any(|problem| problem.contains("no data tree")), "{found:?}");
 }

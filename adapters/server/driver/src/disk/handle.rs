@@ -306,6 +306,26 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_hangs_in_its_work_is_told_for_how_long_and_one_that_rests_is_not() {
+        let dir = TempDir::new().unwrap();
+        let (disk, ended) = started(&dir);
+        let measures = Arc::clone(disk.handle().measures());
+        let release = busy(&disk.handle());
+        let before = measures.disk_busy();
+        while measures.disk_busy() == before {
+            std::thread::yield_now();
+        }
+        assert!(measures.disk_busy() > before && before > Duration::ZERO, "it grows");
+        drop(release);
+        disk.write(Ticket(1), append([E1 + 1]));
+        until(&disk, 1);
+        while !measures.disk_busy().is_zero() {
+            std::thread::yield_now();
+        }
+        end(disk, &ended);
+    }
+
+    #[test]
     fn what_has_gathered_is_durable_in_order_when_the_last_ticket_is_reported() {
         let dir = TempDir::new().unwrap();
         let (disk, ended) = started(&dir);

@@ -46,7 +46,7 @@ pub(crate) fn save(
                 let measures = Arc::clone(disk.measures());
                 disk.publish(staged, move |published| {
                     match &published {
-                        Ok(()) => measures.took(Took::Snapshot, begun.elapsed()),
+                        Ok(()) => measures.took(Took::Snapshot, boot_time::since(begun)),
                         Err(_) => measures.count(Counted::FailedSnapshots, 1),
                     }
                     done(published.map_err(SnapshotFault::from));

@@ -178,7 +178,7 @@ impl Storage {
             std::thread::park();
             return Ok(());
         }
-        match MARK_AFTER.checked_sub(self.synced.elapsed()) {
+        match MARK_AFTER.checked_sub(boot_time::since(self.synced)) {
             Some(wait) if !wait.is_zero() => std::thread::park_timeout(wait),
             _ => self.log.mark().map_err(failure)?,
         }

@@ -12,7 +12,6 @@ use crate::drive::outage::Progress;
 use crate::drive::{Driver, Quit};
 use crate::error::ServerError;
 use crate::host::callers::Ask;
-use crate::measures::Took;
 use crate::net::client_events::ClientNews;
 use crate::net::events::LoopEvent;
 use crate::runtime::Runtime;
@@ -113,7 +112,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         if late <= self.peer.config().timing.tick / 2 {
             return;
         }
-        self.published.measures.took(Took::LoopStall, late);
+        self.published.measures.stalled(late);
         let now = self.runtime.now();
         if let Some(suppressed) = self.shared.warnings.permit("loop.stalled", None, now) {
             tracing::warn!(

@@ -38,7 +38,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         if let Output::Send { link, message: Message::Packet(packet) } = output {
             proposals.sent(*link, packet, turn.seen);
         } else if let Output::Persist { ticket, write: Write::Append(txns) } = output {
-            proposals.written(*ticket, txns);
+            proposals.written(*ticket, txns, turn.seen);
         } else if let Output::Deliver(txn) = output {
             proposals.delivered(txn, turn.seen);
         } else if let Output::Serving { epoch, leads, .. } = output {

@@ -258,7 +258,7 @@ impl<A: Application> Worker<A> {
             Err(error) => return (after, Err(error)),
         };
         let mut reached = after;
-        while begun.elapsed() < work_time::<A>() && !self.halted {
+        while boot_time::since(begun) < work_time::<A>() && !self.halted {
             match reader.next_chunk(CHUNK_BYTES) {
                 Ok(Some(chunk)) => {
                     for txn in chunk.txns().filter(|txn| txn.zxid <= through) {

@@ -23,6 +23,7 @@ use quorate_core::input::{Event, Plane};
 
 use crate::net::events::{LoopEvent, Shared};
 use crate::net::link::{self, Opened};
+use crate::net::reach::{Failed, Unreached};
 use crate::net::resolve::Resolver;
 use crate::runtime::Runtime;
 use crate::status::Counters;
@@ -70,7 +71,7 @@ impl<R: Runtime> Dialler<R> {
                     shared.reach.note(to, address, now, connected.as_ref().err());
                     match connected {
                         Ok(connected) => return Some(connected),
-                        Err(error) => {
+                        Err((_, error)) => {
                             tracing::debug!(
                                 sid = shared.id.0, ?plane, peer = peer.0, %address, %error,
                                 "cannot connect"
@@ -149,9 +150,11 @@ impl<R: Runtime> Call<R> {
         &self,
         address: &HostPort,
         introduction: Option<&Bytes>,
-    ) -> io::Result<(R::Stream, SocketAddr)> {
-        let ips = self.bounded(self.resolver.resolve(&address.host)).await?;
-        let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
+    ) -> Result<(R::Stream, SocketAddr), Failed> {
+        let ips = self.bounded(self.resolver.resolve(&address.host)).await;
+        let ips = ips.map_err(|error| (Unreached::Name, error))?;
+        let none = io::Error::new(ErrorKind::NotFound, "the name has no address");
+        let mut last = (Unreached::Name, none);
         for ip in ips {
             let to = SocketAddr::new(ip, address.port);
             let connected = self.bounded(async {
@@ -165,7 +168,7 @@ impl<R: Runtime> Call<R> {
             });
             match connected.await {
                 Ok(stream) => return Ok((stream, to)),
-                Err(error) => last = error,
+                Err(error) => last = (Unreached::of(&error), error),
             }
         }
         Err(last)

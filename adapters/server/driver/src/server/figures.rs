@@ -10,7 +10,7 @@ use quorate_core::status::{Phase, Status as PeerStatus};
 use quorate_core::vote::ServerState;
 use quorate_metrics::Figures;
 
-use crate::measures::{Counted, Of, Took};
+use crate::measures::{Counted, Of, Step, Took};
 use crate::runtime::Runtime;
 use crate::server::handle::Server;
 use crate::status::{Metrics, Status};
@@ -27,6 +27,8 @@ impl<R: Runtime, A: Application> Server<R, A> {
         self.measured(&mut figures, &peer);
         page(&mut figures, &peer, &metrics);
         self.margin(&mut figures, &peer);
+        self.reached(&mut figures);
+        refused(&mut figures, &metrics);
         figures
     }
 
@@ -38,7 +40,12 @@ impl<R: Runtime, A: Application> Server<R, A> {
         }
         let help = "How late the loop was, where it was late by more than half a tick.";
         let stalls = measures.spread(Took::LoopStall);
-        figures.seconds_on_page("quorate_loop_stall_seconds", help, &stalls);
+        figures.seconds_on_page("quorate_loop_stall_seconds", help, &[], &stalls);
+        for step in Step::ALL {
+            let help = "How long each step took on the way to a serving ensemble.";
+            let (labels, spread) = ([("phase", step.name())], measures.spread_of_step(*step));
+            figures.seconds_on_page("quorate_election_phase_seconds", help, &labels, &spread);
+        }
         for of in Of::ALL {
             for (id, spread) in measures.spreads(*of) {
                 figures.summary_of(of.name(), of.detail(), &id.to_string(), &spread);
@@ -68,6 +75,15 @@ impl<R: Runtime, A: Application> Server<R, A> {
             let margin = here.saturating_sub(peer.voters / 2 + 1);
             let help = "How many voters may still go until there is no quorum.";
             figures.on_page("quorate_quorum_margin", help, &[], margin);
+        }
+    }
+
+    /// Which members could not be dialled.
+    fn reached(&self, figures: &mut Figures) {
+        for (id, why, count) in self.handle.shared.reach.failures() {
+            let help = "Dials to an address of a member that came to nothing.";
+            let labels = [("peer", &*id.to_string()), ("reason", why.name())];
+            figures.counted_on_page("quorate_dial_failures_total", help, &labels, count);
         }
     }
 
@@ -157,6 +173,19 @@ fn gauges(figures: &mut Figures, peer: &PeerStatus, metrics: &Metrics) {
     figures.own_gauge("election_links", "Links for elections.", peer.linked.len());
 }
 
+/// What was refused to others, by reason.
+fn refused(figures: &mut Figures, metrics: &Metrics) {
+    let limited = metrics.refused_connections + metrics.refused_clients;
+    for (reason, count) in [
+        ("introduction", metrics.refused_introductions),
+        ("frame", metrics.garbled_links),
+        ("limit", limited),
+    ] {
+        let help = "Connections that were refused or closed for what came, or for their number.";
+        figures.counted_on_page("quorate_refused_total", help, &[("reason", reason)], count);
+    }
+}
+
 /// What only the page has: states as labels, seconds.
 fn page(figures: &mut Figures, peer: &PeerStatus, metrics: &Metrics) {
     let version = [("version", env!("CARGO_PKG_VERSION"))];
@@ -193,6 +222,13 @@ fn page(figures: &mut Figures, peer: &PeerStatus, metrics: &Metrics) {
         ("zk_zxid", "Its last zxid.", peer.processed.0),
     ] {
         figures.on_page(name, help, &[], value);
+    }
+    // What was inherited is committed.
+    if peer.serving {
+        let help = "Transactions of the log here that are not known to be committed.";
+        let same = peer.last.epoch() == peer.processed.epoch();
+        let lag = if same { peer.last.0.saturating_sub(peer.processed.0).max(0) } else { 0 };
+        figures.on_page("quorate_committed_zxid_lag", help, &[], lag);
     }
     let progress = sync_progress(peer);
     figures.on_page("zk_sync_progress", "How much is synchronised, in percent.", &[], progress);

@@ -45,6 +45,8 @@ pub(super) struct Opened {
     pub(super) whole: Duration,
     /// Of that, restoring the snapshot; none without one.
     pub(super) restore: Option<Duration>,
+    /// How many transactions of the log are behind it.
+    pub(super) behind: u64,
 }
 
 /// What a server is told, and what it has kept of its membership.
@@ -158,15 +160,16 @@ pub(super) async fn open<A: Application>(
             A::Clients::SERVES.then(|| remembered::read(&log.dirs().snapshots, used)).flatten();
         let Some(snapshot) = &found.snapshot else {
             log.begin_with(first_snapshot(&log, &application)?)?;
-            let opened = Opened { whole: begun.elapsed(), restore: None };
+            let opened = Opened { whole: boot_time::since(begun), restore: None, behind: 0 };
             return Ok(Ready { log, found, application, staged: None, remembered, opened });
         };
         let snapshot = snapshot.clone();
         let restoring = boot_time::now();
         match staged::<A>(&snapshot, &mut found) {
             Some(staged) => {
-                let (staged, restore) = (Some(staged), Some(restoring.elapsed()));
-                let opened = Opened { whole: begun.elapsed(), restore };
+                let (staged, restore) = (Some(staged), Some(boot_time::since(restoring)));
+                let (whole, behind) = (boot_time::since(begun), log.found_behind());
+                let opened = Opened { whole, restore, behind };
                 return Ok(Ready { log, found, application, staged, remembered, opened });
             }
             None => options.segments.snapshot_before = Some(snapshot.label),

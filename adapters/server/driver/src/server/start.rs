@@ -230,6 +230,8 @@ fn driver<R: Runtime, A: Application>(
     if let Some(restore) = opened.restore {
         measures.took(Took::Restore, restore);
     }
+    measures.took(Took::ReadLog, opened.whole.saturating_sub(opened.restore.unwrap_or_default()));
+    measures.saw(Took::Found, opened.behind);
     let proposals = Proposals::new(Arc::clone(&measures), config.core.id);
     let published = Published::new(
         peer.status(),

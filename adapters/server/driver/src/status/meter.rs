@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use quorate_core::id::ServerId;
-use quorate_core::report::{Change, How, Report};
+use quorate_core::report::{Change, How, Reason, Report};
 use quorate_core::status::{Phase, Status as PeerStatus};
 use quorate_core::vote::ServerState;
 use quorate_core::zxid::Zxid;
 
-use crate::measures::{Counted, Measures, Took};
+use crate::measures::{Counted, Measures, Step, Took};
 use crate::status::metrics::{Counters, Metrics};
 
 /// Measures durations between states.
@@ -24,6 +24,8 @@ pub(super) struct Meter {
     down_since: Option<Instant>,
     down_before: Duration,
     syncing_since: Option<Instant>,
+    /// The step that is under way, and since when.
+    step: Option<(Step, Instant)>,
     /// The learners that are being synchronised, and whether with a snapshot.
     syncs: BTreeMap<ServerId, bool>,
     metrics: Metrics,
@@ -40,6 +42,7 @@ impl Meter {
             down_since: Some(now),
             down_before: Duration::ZERO,
             syncing_since: None,
+            step: None,
             syncs: BTreeMap::new(),
             metrics: Metrics::default(),
             measures,
@@ -87,6 +90,31 @@ impl Meter {
         }
         self.leading = status.state == ServerState::Leading;
         self.observe_sync(status, at);
+        self.observe_step(status, at);
+    }
+
+    /// How long each step took that led to the next one: one that failed is none. Those that were done between two looks took
+    /// no longer than that.
+    fn observe_step(&mut self, status: &PeerStatus, at: Instant) {
+        let now = match (status.state, status.phase) {
+            (ServerState::Looking, _) | (_, Phase::Election) => Some(Step::Election),
+            (_, Phase::Discovery) => Some(Step::Discovery),
+            (_, Phase::Synchronization) => Some(Step::Synchronization),
+            (_, Phase::Broadcast) => None,
+        };
+        let Some((was, since)) = self.step.filter(|(was, _)| Some(*was) != now) else {
+            if self.step.is_none() {
+                self.step = now.map(|step| (step, at));
+            }
+            return;
+        };
+        let end = now.map_or(Step::ALL.len(), |step| step as usize);
+        let mut took = at.saturating_duration_since(since);
+        for step in Step::ALL.get(was as usize..end).unwrap_or_default() {
+            self.measures.stepped(*step, took);
+            took = Duration::ZERO;
+        }
+        self.step = now.map(|step| (step, at));
     }
 
     /// From the leader's epoch on until this learner serves.
@@ -102,6 +130,14 @@ impl Meter {
             }
         } else if status.phase == Phase::Synchronization {
             self.syncing_since.get_or_insert(at);
+        }
+    }
+
+    /// What a leader reports of its end.
+    pub(super) fn count_ends(&self, reports: &[Report]) {
+        let deserted = |report: &&Report| matches!(report.reason, Reason::Deserted { .. });
+        if reports.iter().any(|report| deserted(&report)) {
+            self.measures.count(Counted::Deserted, 1);
         }
     }
 
@@ -163,5 +199,74 @@ impl Meter {
             ending: counters.ending.load(Ordering::Relaxed),
             ..self.metrics.clone()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quorate_core::vote::{Round, Vote};
+    use quorate_core::zxid::Epoch;
+
+    use super::*;
+
+    fn status(state: ServerState, phase: Phase) -> PeerStatus {
+        let vote = Vote { leader: ServerId(1), zxid: Zxid::ZERO, peer_epoch: Epoch::ZERO };
+        PeerStatus {
+            id: ServerId(1),
+            state,
+            phase,
+            round: Round(1),
+            vote,
+            leader: None,
+            accepted_epoch: Epoch::ZERO,
+            current_epoch: Epoch::ZERO,
+            last: Zxid::ZERO,
+            processed: Zxid::ZERO,
+            serving: phase == Phase::Broadcast,
+            voter: true,
+            voters: 3,
+            learners: Vec::new(),
+            linked: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_step_is_measured_when_the_next_one_begins_and_not_when_it_fails() {
+        use ServerState::{Following, Leading, Looking};
+        let (began, measures) = (Instant::now(), Arc::new(Measures::default()));
+        let looking = status(Looking, Phase::Election);
+        let mut meter = Meter::new(&looking, began, Arc::clone(&measures));
+        let mut at = |millis: u64, state, phase| {
+            meter.observe(&status(state, phase), began + Duration::from_millis(millis));
+        };
+        at(5, Looking, Phase::Election);
+        at(10, Following, Phase::Discovery);
+        // The leader is gone again.
+        at(110, Looking, Phase::Election);
+        // Two steps in one look, and the last.
+        at(140, Leading, Phase::Synchronization);
+        at(145, Leading, Phase::Broadcast);
+        at(1_000, Leading, Phase::Broadcast);
+        let told = |step| {
+            let spread = measures.spread_of_step(step);
+            (spread.count, spread.sum)
+        };
+        assert_eq!(told(Step::Election), (2, 40_000));
+        assert_eq!(told(Step::Discovery), (1, 0));
+        assert_eq!(told(Step::Synchronization), (1, 5_000));
+    }
+
+    #[test]
+    fn a_leader_that_is_deserted_is_counted_once() {
+        let measures = Arc::new(Measures::default());
+        let looking = status(ServerState::Looking, Phase::Election);
+        let meter = Meter::new(&looking, Instant::now(), Arc::clone(&measures));
+        let change = Change::State { from: ServerState::Leading, to: ServerState::Looking };
+        let why = |reason| Report { change, reason };
+        meter.count_ends(&[why(Reason::Started)]);
+        assert_eq!(measures.counted(Counted::Deserted), 0);
+        let deserted = why(Reason::Deserted { voter: ServerId(2) });
+        meter.count_ends(&[deserted.clone(), deserted]);
+        assert_eq!(measures.counted(Counted::Deserted), 1);
     }
 }

@@ -138,6 +138,7 @@ impl<F: Files + Clone> Log<F> {
             staged: None,
             least: None,
             failed: false,
+            behind: opened.behind,
             _lock: lock,
         };
         if let Some(id) = options.voter {

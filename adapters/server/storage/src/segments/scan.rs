@@ -37,6 +37,8 @@ pub(super) struct Scan<'a, F> {
     pub(super) window_cut: bool,
     /// The memberships that it brings.
     pub(super) changes: Vec<Membership>,
+    /// How many transactions stand behind the snapshot.
+    pub(super) behind: u64,
 }
 
 impl<F: Files + Clone> Scan<'_, F> {
@@ -205,6 +207,7 @@ impl<F: Files + Clone> Scan<'_, F> {
         if txn.header.kind == Txn::RECONFIGURATION && txn.zxid > self.base {
             self.changes.extend(membership_of(&txn));
         }
+        self.behind += u64::from(txn.zxid > self.base);
         self.window_bytes += txn.len();
         self.window.push_back(txn);
         while self.window.len() > self.options.window_count

@@ -1,16 +1,19 @@
 //! Everything that is looked at, at once, and each look until its time is up.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use quorate_doctor::{Bench, ConfigFile, DataDir, Facts, Looks, Machine};
+use quorate_doctor::{Bench, ConfigFile, DataDir, Facts, Looks, Machine, Member, Words};
+use quorate_tokio::core::address::HostPort;
 use quorate_tokio::core::id::ServerId;
 use quorate_tokio::zoo_cfg::ConfigError;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::dirs::{self, Place};
-use super::{host, logs, names, ports};
+use super::http::Admin;
+use super::{host, links, logs, names, ports, reverse};
 
 /// Configurations, and those that cannot be read.
 #[derive(Default)]
@@ -25,6 +28,10 @@ pub(super) struct Question {
     pub(super) logs: Vec<(Option<ServerId>, PathBuf)>,
     pub(super) dirs: Vec<PathBuf>,
     pub(super) bench: bool,
+    /// Admin servers of members.
+    pub(super) admins: BTreeMap<ServerId, Admin>,
+    /// Where members are to dial back.
+    pub(super) reverse: Option<HostPort>,
     pub(super) budget: Duration,
 }
 
@@ -36,7 +43,7 @@ pub(super) struct Gathered {
 
 /// Looks everywhere.
 pub(super) async fn gather(question: Question) -> Gathered {
-    let Question { files, logs, dirs, bench, budget } = question;
+    let Question { files, logs, dirs, bench, admins, reverse, budget } = question;
     let begun = Instant::now();
     let end = begun + budget * 9 / 10;
     let mut looks = Looks::default();
@@ -57,17 +64,34 @@ pub(super) async fn gather(question: Question) -> Gathered {
     let mut facts = Facts { files, broken, ..Facts::default() };
     let patience = budget / 4;
     let named = tokio::spawn(names::resolve(names::hosts(&facts), patience));
-    facts.members = ports::look(ports::targets(&facts), patience).await;
+    facts.members = ports::look(ports::targets(&facts, &admins), patience).await;
     facts.hosts = named.await.unwrap_or_default();
+    let at_home = facts.files.iter().any(|file| file.is_at_home);
+    if at_home {
+        facts.links = links::look(&facts, patience).await.unwrap_or_default();
+    }
     if facts.should_look_again() {
         let first = begun.elapsed();
         sleep_until(begun + budget / 2).await;
         facts.seconds_between = (begun.elapsed().saturating_sub(first)).as_secs_f64();
-        let again = ports::targets(&facts);
+        let again = ports::targets(&facts, &admins);
+        facts.links_before = std::mem::take(&mut facts.links);
         facts.before = std::mem::take(&mut facts.members);
         facts.members = ports::look(again, patience).await;
     }
     ports::tell(&facts, &mut looks);
+    if let Some(address) = reverse {
+        dial_back(&mut facts, &mut looks, &address, patience.min(end - Instant::now())).await;
+    }
+    if at_home {
+        match links::look(&facts, patience.min(end - Instant::now())).await {
+            Ok(links) => {
+                looks.done("links of this host", None, "ss".to_owned());
+                facts.links = links;
+            }
+            Err(because) => looks.failed("links of this host", None, "ss".to_owned(), because),
+        }
+    }
 
     for reading in reading {
         facts.dirs.push(reading.end(end, &mut looks).await);
@@ -84,6 +108,38 @@ pub(super) async fn gather(question: Question) -> Gathered {
         facts.machine = machine_of(machine, end, &mut looks).await;
     }
     Gathered { facts, looks }
+}
+
+/// Has the members that the files name dial back. Servers of ours do so only where the membership may change, since only then
+/// a stranger may be one that joins.
+async fn dial_back(facts: &mut Facts, looks: &mut Looks, address: &HostPort, patience: Duration) {
+    let what = "dialling back";
+    let files = facts.files.iter().filter_map(ConfigFile::cfg).filter(|cfg| !cfg.alone);
+    let named = files.flat_map(|cfg| cfg.membership.members());
+    let named: BTreeMap<_, _> =
+        named.map(|member| (member.id, member.election_address().clone())).collect();
+    let joins = facts.files.iter().filter_map(ConfigFile::cfg).any(|cfg| cfg.reconfig_enabled);
+    let mut members = Vec::new();
+    for (id, at) in named {
+        let seen = facts.member(id);
+        let is_ours = seen.and_then(Member::words).is_some_and(Words::is_ours);
+        if seen.is_none_or(|seen| seen.heard().is_none()) {
+            looks.failed(what, Some(id), at.to_string(), "it does not answer here".to_owned());
+        } else if is_ours && !joins {
+            let because = "servers of ours dial strangers only with reconfigEnabled=true";
+            looks.failed(what, Some(id), at.to_string(), because.to_owned());
+        } else {
+            members.push((id, at));
+        }
+    }
+    let asked: Vec<_> = members.iter().map(|(id, at)| (*id, at.to_string())).collect();
+    match reverse::ask(members, address, patience).await {
+        Ok(dialled) => {
+            asked.into_iter().for_each(|(id, at)| looks.done(what, Some(id), at));
+            facts.dialled_back = dialled;
+        }
+        Err(error) => looks.failed(what, None, address.to_string(), error.to_string()),
+    }
 }
 
 impl logs::Read {

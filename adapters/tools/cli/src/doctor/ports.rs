@@ -1,6 +1,8 @@
-//! Election ports, asked as a stranger does, and client ports, asked with four-letter words: all members at once.
+//! Election ports, asked as a stranger does, client ports, asked with four-letter words, and admin servers: all members at
+//! once.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use quorate_doctor::{ConfigFile, Facts, Heard, Looks, Member, Port, Silence, Words, client_ports};
@@ -10,8 +12,9 @@ use quorate_tokio::core::membership::Role;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::http::{self, Admin, silence_of};
 use crate::probe::{self, AskError};
-use crate::word::{self, WordError};
+use crate::word;
 
 /// A member and where its ports are.
 #[derive(Clone, Debug)]
@@ -21,17 +24,19 @@ pub(super) struct Target {
     election: Option<HostPort>,
     quorum: Option<HostPort>,
     client: Option<HostPort>,
+    admin: Option<Admin>,
 }
 
 /// The members that the files name, and those that running servers do.
-pub(super) fn targets(facts: &Facts) -> Vec<Target> {
+pub(super) fn targets(facts: &Facts, admins: &BTreeMap<ServerId, Admin>) -> Vec<Target> {
     let mut targets = BTreeMap::<ServerId, Target>::new();
     let mut clients: BTreeMap<_, _> = client_ports(&facts.files).into_iter().collect();
     let alone = |file: &ConfigFile| file.cfg().is_some_and(|cfg| cfg.alone);
     for file in facts.files.iter().filter(|file| alone(file)) {
         let Some(cfg) = file.cfg() else { continue };
         let (id, role) = (cfg.my_id, Role::Participant);
-        targets.insert(id, Target { id, role, election: None, quorum: None, client: None });
+        let target = Target { id, role, election: None, quorum: None, client: None, admin: None };
+        targets.insert(id, target);
     }
     let files = facts.files.iter().filter(|file| !alone(file));
     let files = files.filter_map(|file| file.cfg().map(|cfg| &cfg.membership));
@@ -42,6 +47,7 @@ pub(super) fn targets(facts: &Facts) -> Vec<Target> {
             election: Some(member.election_address().clone()),
             quorum: Some(member.quorum_address().clone()),
             client: None,
+            admin: None,
         });
         if let Some(client) = &member.client {
             let mut at = client.clone();
@@ -56,8 +62,28 @@ pub(super) fn targets(facts: &Facts) -> Vec<Target> {
         let host = target.election.as_ref().map(|at| at.host.clone());
         let guessed = host.zip(guess).map(|(host, port)| HostPort { host, port });
         target.client = clients.remove(&target.id).or(guessed).filter(|at| at.port != 0);
+        let said = admins.get(&target.id).cloned();
+        target.admin = said.or_else(|| admin_of(facts, target));
     }
     targets.into_values().collect()
+}
+
+/// The admin server that a member's own file names. One on loopback is for who is on its machine.
+fn admin_of(facts: &Facts, target: &Target) -> Option<Admin> {
+    let file = facts.files.iter().find(|file| file.id == Some(target.id))?;
+    let settings = file.cfg()?.http.admin.as_ref()?;
+    let mut at = settings.address.clone();
+    let host = target.election.as_ref().map_or("127.0.0.1", |election| &election.host);
+    if at.is_wildcard() {
+        host.clone_into(&mut at.host);
+    }
+    let is_near = |host: &str| host == "localhost" || is_loopback(host);
+    let reached = !is_near(&at.host) || is_near(host) || file.is_at_home;
+    reached.then(|| Admin { at, commands: settings.command_url.clone() })
+}
+
+fn is_loopback(host: &str) -> bool {
+    host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// The client port of members whose own files are not here: most likely that of the one that is, if each has a host of
@@ -80,13 +106,15 @@ pub(super) async fn look(targets: Vec<Target>, patience: Duration) -> Vec<Member
         .map(|target| {
             let election = target.election.clone().map(|at| tokio::spawn(election(at, patience)));
             let client = target.client.clone().map(|at| tokio::spawn(client(at, patience)));
-            (target, election, client)
+            let admin = target.admin.clone().map(|at| tokio::spawn(http::ask(at, patience)));
+            (target, election, client, admin)
         })
         .collect();
     let mut members = Vec::new();
-    for (target, election, client) in asked {
+    for (target, election, client, admin) in asked {
         let (id, role) = (target.id, target.role);
-        let mut member = Member { id, role, election: None, client: None, quorum: None };
+        let mut member =
+            Member { id, role, election: None, client: None, quorum: None, http: None };
         if let (Some(asked), Some(address)) = (election, target.election) {
             let answer = asked.await.unwrap_or_else(|error| Err(Silence::Other(error.to_string())));
             member.election = Some(Port { address, answer });
@@ -98,6 +126,10 @@ pub(super) async fn look(targets: Vec<Target>, patience: Duration) -> Vec<Member
         if let Some(address) = target.quorum.filter(|_| member.leads() && member.is_not_serving()) {
             let answer = connects(&address, patience).await;
             member.quorum = Some(Port { address, answer });
+        }
+        if let (Some(asked), Some(Admin { at: address, .. })) = (admin, target.admin) {
+            let answer = asked.await.unwrap_or_else(|error| Err(Silence::Other(error.to_string())));
+            member.http = Some(Port { address, answer });
         }
         members.push(member);
     }
@@ -154,15 +186,6 @@ async fn client(at: HostPort, patience: Duration) -> Result<Words, Silence> {
     }
 }
 
-fn silence_of(error: &WordError) -> Silence {
-    match error {
-        WordError::Resolve { source, .. } => Silence::Unresolved(source.to_string()),
-        WordError::Connect(error) | WordError::Broken(error) => Silence::of(error),
-        WordError::ConnectLate(_) => Silence::Filtered,
-        WordError::Late(_) => Silence::NoAnswer,
-    }
-}
-
 /// Those that are asked for. `conf` and `mntr` are read where they are allowed.
 const WORDS: [&str; 3] = ["srvr", "mntr", "conf"];
 
@@ -182,6 +205,13 @@ pub(super) fn tell(facts: &Facts, looks: &mut Looks) {
             match &port.answer {
                 Ok(()) => looks.done("quorum port", id, at),
                 Err(silence) => looks.failed("quorum port", id, at, silence.to_string()),
+            }
+        }
+        if let Some(port) = &member.http {
+            let at = port.address.to_string();
+            match &port.answer {
+                Ok(_) => looks.done("admin server", id, at),
+                Err(silence) => looks.failed("admin server", id, at, silence.to_string()),
             }
         }
         let Some(port) = &member.client else {

@@ -51,6 +51,27 @@ pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+/// What Prometheus' own tool says to a text on its input; none where it is not there and may be missing.
+pub fn promtool(arguments: &[&str], text: &str) -> Option<Output> {
+    let tool = Command::new("promtool")
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut tool = match tool {
+        Ok(tool) => tool,
+        Err(error) => {
+            let required = std::env::var("QUORATE_REQUIRE_PEERS").is_ok_and(|value| value == "1");
+            assert!(!required, "promtool: {error}");
+            eprintln!("skipped: promtool: {error}");
+            return None;
+        }
+    };
+    tool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    Some(tool.wait_with_output().unwrap())
+}
+
 /// A port that nobody uses and that the system gives to no one who connects.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);

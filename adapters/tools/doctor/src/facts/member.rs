@@ -26,6 +26,8 @@ pub struct Member {
     /// The quorum port, which is only asked whether it takes a connection, and only where the server says that it leads and
     /// that it does not serve.
     pub quorum: Option<Port<()>>,
+    /// The HTTP port of its admin server, likewise.
+    pub http: Option<Port<Told>>,
 }
 
 /// A port, and what it said.
@@ -35,6 +37,16 @@ pub struct Port<T> {
     pub address: HostPort,
     /// What it said, or why it said nothing.
     pub answer: Result<T, Silence>,
+}
+
+/// What an admin server said.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    /// How the server is.
+    pub words: Words,
+    /// To which members it has no link for elections, and why its last dial to each came to nothing: only servers of ours
+    /// tell.
+    pub unreached: Vec<(ServerId, String)>,
 }
 
 /// What an election port said.
@@ -133,8 +145,20 @@ impl Member {
     }
 
     /// What its client port said.
-    pub fn words(&self) -> Option<&Words> {
+    pub fn client_words(&self) -> Option<&Words> {
         self.client.as_ref()?.answer.as_ref().ok()
+    }
+
+    /// What its HTTP port said.
+    pub fn told(&self) -> Option<&Told> {
+        self.http.as_ref()?.answer.as_ref().ok()
+    }
+
+    /// What its client port said of the server; where that says nothing of it, what its HTTP port did.
+    pub fn words(&self) -> Option<&Words> {
+        let told = self.told().map(|told| &told.words);
+        let client = self.client_words();
+        client.filter(|words| words.version.is_some() || told.is_none()).or(told)
     }
 
     /// Why its election port said nothing.
@@ -144,7 +168,7 @@ impl Member {
 
     /// Whether any port said anything.
     pub fn answers(&self) -> bool {
-        self.heard().is_some() || self.words().is_some()
+        self.heard().is_some() || self.words().is_some() || self.told().is_some()
     }
 
     /// Whether it says that it leads.

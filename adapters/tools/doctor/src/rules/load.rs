@@ -37,6 +37,16 @@ pub(crate) const RULES: &[Rule] = &[
         check: pending_syncs,
     },
     Rule {
+        id: "live.sync-slow",
+        levels: &[Level::Warning],
+        when: "a synchronisation took more than half of what initLimit allows, or has been under way so long",
+        why: "one that takes longer than initLimit is given up and begins again: this server never comes back",
+        todo: "raise initLimit; look at the network, at this server's disk, and at the size of snapshots",
+        sources: &["zookeeperAdmin.md, initLimit", "ZOOKEEPER-1521"],
+        explains: &[],
+        check: sync_slow,
+    },
+    Rule {
         id: "live.elections-slow",
         levels: &[Level::Warning],
         when: "of three or more elections the mean took more than 1 s",
@@ -88,6 +98,32 @@ fn lag(facts: &Facts) -> Vec<Found> {
         let level = if now > snap_count.unwrap_or(100_000) { Level::Error } else { Level::Warning };
         let what = format!("it is {now} transactions behind the leader, and was {before}");
         found.push(Found::new(level, Subject::server(id), what));
+    }
+    found
+}
+
+fn sync_slow(facts: &Facts) -> Vec<Found> {
+    let limits = facts.read_files().filter(|(_, cfg)| !cfg.alone).map(|(_, cfg)| cfg);
+    let limits = limits.map(|cfg| cfg.tick_time.as_secs_f64() * f64::from(cfg.init_limit));
+    let Some(limit) = limits.reduce(f64::min) else { return Vec::new() };
+    let is_under_way = |member: &Member| {
+        let state = member.words().and_then(|words| words.mntr.get("peer_state"));
+        state.is_some_and(|state| state.contains("synchronization") && !state.starts_with("lead"))
+    };
+    let mut found = Vec::new();
+    for member in &facts.members {
+        let took = ["max_follower_sync_time", "max_observer_sync_time"];
+        let took = took.iter().filter_map(|name| number(member, name)).fold(0.0, f64::max) / 1000.0;
+        let since = facts.seconds_between;
+        let what = if facts.both_times(member, is_under_way) && since > limit / 2.0 {
+            format!("it has been taking over the leader's history for {since:.1} s at least")
+        } else if took > limit / 2.0 {
+            format!("to take over a leader's history took it {took:.1} s")
+        } else {
+            continue;
+        };
+        let what = format!("{what}; initLimit allows {limit:.1} s");
+        found.push(Found::warning(Subject::server(member.id), what));
     }
     found
 }

@@ -8,16 +8,6 @@ use crate::rule::Rule;
 
 pub(crate) const RULES: &[Rule] = &[
     Rule {
-        id: "live.one-way",
-        levels: &[Level::Warning],
-        when: "a log says again and again that a larger id is to dial, and that server is not heard",
-        why: "of two servers the larger id dials: one blocked direction is enough to keep a server out",
-        todo: "see that each server reaches the election port of each other one, in both directions",
-        sources: &["QuorumCnxManager.java", "zookeeperAdmin.md"],
-        explains: &[],
-        check: |_| Vec::new(),
-    },
-    Rule {
         id: "live.flapping",
         levels: &[Level::Error, Level::Warning, Level::Notice],
         when: "by the logs three changes of the leader lie within 10 minutes; two are a warning",

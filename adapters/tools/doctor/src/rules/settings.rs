@@ -172,7 +172,7 @@ fn trust_empty(facts: &Facts) -> Vec<Found> {
 fn whitelist(facts: &Facts) -> Vec<Found> {
     let mut found = Vec::new();
     for member in &facts.members {
-        let Some(words) = member.words().filter(|words| !words.refused.is_empty()) else {
+        let Some(words) = member.client_words().filter(|words| !words.refused.is_empty()) else {
             continue;
         };
         let what = format!("it does not answer {}", words.refused.join(", "));

@@ -36,7 +36,7 @@ struct Waiting {
 impl Words {
     /// The service is about to leave, with orders among which there is, or is not, its retirement.
     pub(super) fn look<A: Application>(&mut self, worker: &mut Worker<A>, retires: bool) {
-        if !A::Clients::SERVES || self.looked.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
+        if !A::Clients::SERVES || self.looked.is_some_and(|at| boot_time::since(at) < LOOK_EVERY) {
             return;
         }
         self.at_hand = worker.service.at_hand(&mut worker.application);

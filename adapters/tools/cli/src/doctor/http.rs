@@ -1,0 +1,169 @@
+//! Admin servers, asked by HTTP: ZooKeeper's commands, and what servers of ours tell of whom they cannot dial.
+
+use std::time::Duration;
+
+use quorate_doctor::{Silence, Told, Words};
+use quorate_tokio::core::address::HostPort;
+use quorate_tokio::core::id::ServerId;
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::address::{AddressError, address};
+use crate::word::{self, WordError};
+
+/// An admin server, and the path that its commands stand below.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Admin {
+    pub(super) at: HostPort,
+    pub(super) commands: String,
+}
+
+/// `2=http://zk2:8080`, or with the path of its commands behind it.
+pub(super) fn member(text: &str) -> Result<(ServerId, Admin), MemberError> {
+    let (id, url) = text.split_once('=').ok_or(MemberError::Form)?;
+    let id = id.parse().ok().filter(|id| ServerId::CONFIGURABLE.contains(id));
+    let id = ServerId(id.ok_or(MemberError::Form)?);
+    let rest = url.strip_prefix("http://").ok_or(MemberError::Form)?;
+    let (host, path) = match rest.split_once('/') {
+        Some((host, path)) if !path.is_empty() => (host, format!("/{path}")),
+        Some((host, _)) => (host, COMMANDS.to_owned()),
+        None => (rest, COMMANDS.to_owned()),
+    };
+    if path.contains(|character: char| character.is_whitespace() || character.is_control()) {
+        return Err(MemberError::Form);
+    }
+    let commands = path.trim_end_matches('/').to_owned();
+    Ok((id, Admin { at: address(host)?, commands }))
+}
+
+/// A member's admin server that is none.
+#[derive(Debug, Error)]
+pub(super) enum MemberError {
+    #[error("write ID=http://HOST:PORT, with an id from 1 to 255")]
+    Form,
+    #[error(transparent)]
+    Address(#[from] AddressError),
+}
+
+/// What it tells of its server.
+pub(super) async fn ask(of: Admin, patience: Duration) -> Result<Told, Silence> {
+    let Admin { at, commands } = of;
+    let pages = [
+        format!("{commands}/monitor"),
+        format!("{commands}/server_stats"),
+        "/quorate/reach".to_owned(),
+    ];
+    let [monitor, stats, reach] = pages.map(|path| {
+        let at = at.clone();
+        tokio::spawn(async move { page(&at, &path, patience).await })
+    });
+    let ended = |error: tokio::task::JoinError| Silence::Other(error.to_string());
+    let monitor = monitor.await.map_err(ended)?;
+    let stats = stats.await.map_err(ended)?;
+    // Java has no such page.
+    let reach = reach.await.map_err(ended)?.unwrap_or_default();
+    let (monitor, stats) = match (monitor, stats) {
+        (Err(silence), Err(_)) => return Err(silence),
+        (monitor, stats) => (monitor.unwrap_or_default(), stats.unwrap_or_default()),
+    };
+    let words = Words::of_commands(&monitor, &stats);
+    match words.strange {
+        Some(strange) => Err(Silence::Strange(format!("{strange:?}"))),
+        None => Ok(Told { words, unreached: unreached(&reach) }),
+    }
+}
+
+/// The body of a page.
+async fn page(at: &HostPort, path: &str, patience: Duration) -> Result<Vec<u8>, Silence> {
+    // As long as HTTP is of version 1.0, an answer ends with its connection.
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {at}\r\nAccept: application/json\r\n\r\n");
+    let answer = word::ask(at, &request, patience).await.map_err(|error| silence_of(&error))?;
+    let head = answer.windows(4).position(|four| four == b"\r\n\r\n");
+    let Some(head) = head.filter(|_| answer.starts_with(b"HTTP/1.")) else {
+        let begin = String::from_utf8_lossy(answer.get(..80).unwrap_or(&answer)).into_owned();
+        return Err(match begin.as_str() {
+            "" => Silence::HungUp,
+            begin => Silence::Strange(format!("{begin:?}")),
+        });
+    };
+    Ok(answer.get(head + 4..).unwrap_or_default().to_vec())
+}
+
+/// Why a connection said nothing.
+pub(super) fn silence_of(error: &WordError) -> Silence {
+    match error {
+        WordError::Resolve { source, .. } => Silence::Unresolved(source.to_string()),
+        WordError::Connect(error) | WordError::Broken(error) => Silence::of(error),
+        WordError::ConnectLate(_) => Silence::Filtered,
+        WordError::Late(_) => Silence::NoAnswer,
+    }
+}
+
+/// To whom a server has no link for elections, and why its last dial to each came to nothing.
+fn unreached(page: &[u8]) -> Vec<(ServerId, String)> {
+    let Ok(reach) = serde_json::from_slice::<Reach>(page) else { return Vec::new() };
+    let members = reach.members.into_iter().filter(|member| !member.linked).filter_map(|member| {
+        let dials = member.dials.into_iter().filter(|dial| dial.plane == "election");
+        let failure = dials.filter_map(|dial| dial.failure).next_back()?;
+        Some((ServerId(member.id), failure))
+    });
+    members.collect()
+}
+
+/// `/quorate/reach`, as far as it is read here.
+#[derive(Deserialize)]
+struct Reach {
+    members: Vec<Member>,
+}
+
+#[derive(Deserialize)]
+struct Member {
+    id: i64,
+    linked: bool,
+    #[serde(default)]
+    dials: Vec<Dial>,
+}
+
+#[derive(Deserialize)]
+struct Dial {
+    plane: String,
+    failure: Option<String>,
+}
+
+/// Where commands are unless `admin.commandURL` says otherwise.
+const COMMANDS: &str = "/commands";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_is_an_id_and_where_its_admin_server_is() {
+        let (id, admin) = member("2=http://zk2:8080").unwrap();
+        assert_eq!((id, admin.at.port, &*admin.commands), (ServerId(2), 8080, "/commands"));
+        let (_, admin) = member("255=http://[::1]:80/zk/").unwrap();
+        assert_eq!((&*admin.at.host, &*admin.commands), ("::1", "/zk"));
+        for wrong in [
+            "zk2:8080",
+            "0=http://a:1",
+            "256=http://a:1",
+            "1=https://a:1",
+            "1=http://a",
+            "1=http://a:1/b c",
+        ] {
+            assert!(member(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn who_is_linked_or_was_dialled_is_reached() {
+        let page = br#"{"schema":1,"members":[
+            {"id":1,"linked":true,"dials":[{"plane":"election","address":"a:1","ms_ago":1,"connected":false,"failure":"x"}]},
+            {"id":2,"linked":false,"dials":[{"plane":"election","address":"a:1","ms_ago":1,"connected":false,"failure":"refused"}]},
+            {"id":3,"linked":false,"dials":[{"plane":"quorum","address":"a:1","ms_ago":1,"connected":false,"failure":"x"},
+                {"plane":"election","address":"a:1","ms_ago":1,"connected":true}]},
+            {"id":4,"linked":false}]}"#;
+        assert_eq!(unreached(page), [(ServerId(2), "refused".to_owned())]);
+        assert_eq!(unreached(b"<html>"), []);
+    }
+}
