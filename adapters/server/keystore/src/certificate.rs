@@ -4,6 +4,7 @@
 
 mod distinguished_name;
 mod extensions;
+mod hosts;
 mod time;
 
 use std::fmt;
@@ -124,6 +125,14 @@ impl<'a> Certificate<'a> {
     #[must_use]
     pub fn uris(&self) -> &[String] {
         &self.extensions.uris
+    }
+
+    /// Whether it names this host, as RFC 6125 has it: a number against the addresses, else a name against the names,
+    /// without case, where `*` stands for the whole first label of at least three; the common name where there is
+    /// neither a name nor an address. Nothing is resolved.
+    #[must_use]
+    pub fn names_host(&self, host: &str) -> bool {
+        hosts::names(&self.extensions, self.common_name().as_deref(), host)
     }
 
     /// From when it holds, in seconds since 1970.

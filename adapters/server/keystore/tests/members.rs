@@ -35,3 +35,30 @@ fn a_certificate_says_for_whom_it_is() {
     assert!(root.uses().issue && !root.uses().sign && !leaf.uses().issue);
     assert_eq!(leaf.not_after() - leaf.not_before(), 36_500 * 24 * 3600);
 }
+
+#[test]
+fn a_certificate_names_its_hosts_and_no_others() {
+    let store = keys("names.pem").unwrap();
+    let leaf = Certificate::read(&store.chain[0]).unwrap();
+    for host in
+        ["zk1.test", "ZK1.Test.", "a.pods.test", "10.0.0.1", "::ffff:10.0.0.1", "[2001:db8::1]"]
+    {
+        assert!(leaf.names_host(host), "{host}");
+    }
+    // The common name is none of them, since there are others.
+    for host in [
+        "names.test",
+        "zk2.test",
+        "a.b.pods.test",
+        "pods.test",
+        ".pods.test",
+        "10.0.0.2",
+        "test",
+        "",
+    ] {
+        assert!(!leaf.names_host(host), "{host}");
+    }
+    let alone = keys("self-signed.jks").unwrap();
+    let alone = Certificate::read(&alone.chain[0]).unwrap();
+    assert!(alone.names_host("zk1.test") && !alone.names_host("zk2.test"));
+}
