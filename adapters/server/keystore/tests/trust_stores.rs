@@ -89,6 +89,11 @@ fn a_changed_store_and_a_wrong_password_are_refused() {
         let wrong = trust_store(name, &bytes(name), None, Some(&Password::new("other")));
         assert_eq!(wrong.unwrap_err().reason, Reason::WrongPassword, "{name}");
     }
+    // Though nothing in it is enciphered.
+    let plain = bytes("quick-plain.p12");
+    assert!(trust_store("a.p12", &plain, None, None).is_ok());
+    let wrong = trust_store("a.p12", &plain, None, Some(&Password::new("other")));
+    assert_eq!(wrong.unwrap_err().reason, Reason::WrongPassword);
     let mut changed = bytes("trust.jks");
     let subject = changed.windows(9).position(|window| window == b"authority").unwrap();
     changed[subject] ^= 1;

@@ -30,6 +30,7 @@ pub(super) struct Found {
 pub(super) struct Shown {
     pub(super) subject: String,
     pub(super) issuer: String,
+    pub(super) common_name: Option<String>,
     pub(super) dns_names: Vec<String>,
     pub(super) addresses: Vec<IpAddr>,
     pub(super) uris: Vec<String>,

@@ -52,12 +52,17 @@ fn text(settings: &Settings, found: &Found, now: i64) -> String {
 fn certificate_text(settings: &Settings, shown: &Shown, now: i64) -> String {
     let mut out =
         format!("  {}\n", if shown.subject.is_empty() { "(no subject)" } else { &shown.subject });
+    // Where there are others, the common name is passed over; of an authority nobody asks it.
+    let counts = shown.dns_names.is_empty() && shown.addresses.is_empty() && !shown.uses.issue;
     let mut say = |what: &str, value: String| {
         if !value.is_empty() {
             out += &format!("    {what:8} {value}\n");
         }
     };
     say("names", names(shown).join(", "));
+    if let Some(name) = shown.common_name.as_ref().filter(|_| counts) {
+        say("names", format!("{name} (its common name)"));
+    }
     let own = shown.issuer == shown.subject;
     say("issuer", if own { "itself".to_owned() } else { shown.issuer.clone() });
     let days = (shown.to - now).div_euclid(86_400);
@@ -89,6 +94,10 @@ fn names(shown: &Shown) -> Vec<String> {
 
 fn uses(shown: &Shown) -> Vec<&'static str> {
     let uses = shown.uses;
+    // An authority that says nothing might do all; it is not for links.
+    if uses.issue && !uses.sign {
+        return vec!["issue"];
+    }
     let all =
         [("accept", uses.accept), ("dial", uses.dial), ("sign", uses.sign), ("issue", uses.issue)];
     all.into_iter().filter(|(_, may)| *may).map(|(name, _)| name).collect()
