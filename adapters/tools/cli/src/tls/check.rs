@@ -190,6 +190,7 @@ fn shown(certificates: &[CertificateDer<'_>], members: &[Member]) -> Vec<Shown> 
     read.map(|certificate| Shown {
         subject: clean(&certificate.subject()),
         issuer: clean(&certificate.issuer()),
+        common_name: certificate.common_name().map(|name| clean(&name)),
         dns_names: certificate.dns_names().iter().map(|name| clean(name)).collect(),
         addresses: certificate.addresses().to_vec(),
         uris: certificate.uris().iter().map(|uri| clean(uri)).collect(),
