@@ -21,7 +21,7 @@
 //!   quorate log dump|check, quorate snapshot dump      what is on a disk
 //!   quorate backup [verify], quorate restore FILE      a data directory into one file, and back
 //!   quorate recover survey|run|acknowledge             goes on where a quorum is lost for good
-//!   quorate tls check zoo.cfg        reads key and trust stores as the server would, and says for whom each certificate is
+//!   quorate tls check zoo.cfg        reads key and trust stores as the server would; `tls sample` makes some for development
 //!   quorate completions SHELL        a completion script
 //!   quorate man DIR                  manual pages
 //!   quorate example NAME             a configuration, a systemd unit, a container file, Kubernetes' manifests, alerts, a dashboard

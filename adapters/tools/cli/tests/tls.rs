@@ -67,3 +67,23 @@ fn a_file_that_is_not_there_is_a_wrong_argument() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("/nowhere/zoo.cfg"));
 }
+
+#[test]
+fn the_script_of_a_sample_is_written_for_names_of_hosts_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let into = dir.path().join("sample");
+    let sample =
+        |members: &str| quorate(["tls", "sample", into.to_str().unwrap(), "--members", members]);
+    for members in ["zk1,$(id)", "zk1,zk1", "-x", "a b", ""] {
+        assert_eq!(sample(members).status.code(), Some(2), "{members}");
+    }
+    let made = sample("zk1.test,10.0.0.2");
+    assert_eq!(made.status.code(), Some(0), "{}", stderr(&made));
+    assert!(stdout(&made).contains("NEVER FOR PRODUCTION"));
+    let script = fs::read_to_string(into.join("make.sh")).unwrap();
+    assert!(
+        script.contains("\nmember zk1.test DNS:zk1.test\nmember 10.0.0.2 IP:10.0.0.2\n"),
+        "{script}"
+    );
+    assert_eq!(sample("zk1.test").status.code(), Some(1), "it is not empty");
+}

@@ -111,6 +111,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("tls", Floor(2)),
     ("tls::page", Floor(3)),
     ("tls::check", Floor(2)),
+    ("tls::sample", Floor(1)),
     ("tls::settings", Floor(1)),
     ("address", Floor(1)),
     ("cpu", Floor(1)),
