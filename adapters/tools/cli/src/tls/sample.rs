@@ -57,7 +57,9 @@ fn script(members: &[String]) -> Result<String, String> {
 }
 
 fn told(path: &Path, directory: &Path, members: &[String]) -> String {
-    let (first, dir) = (members.first().map_or("", String::as_str), directory.display());
+    // As a server started anywhere finds it.
+    let whole = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    let (first, dir) = (members.first().map_or("", String::as_str), whole.display());
     format!(
         "{path} makes a development authority and stores in PEM, PKCS12 and JKS; NEVER FOR PRODUCTION.\n\
          \n\

@@ -12,7 +12,7 @@ days=365
 openssl rand -hex 16 > password
 
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days $days -sha256 \
-    -subj "/CN=quorate development authority, never for production" -addext keyUsage=critical,keyCertSign,cRLSign \
+    -subj "/CN=quorate development authority (never for production)" -addext keyUsage=critical,keyCertSign,cRLSign \
     -keyout authority.key -out trust.pem 2> openssl.log
 
 member() {
