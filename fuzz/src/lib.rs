@@ -16,6 +16,7 @@ pub mod garbage;
 pub mod generation;
 mod guards;
 pub mod handshake;
+pub mod key_store;
 pub mod leases;
 pub mod log_files;
 pub mod membership;
@@ -36,12 +37,13 @@ pub mod zoo_cfg;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 20] = [
+pub const TARGETS: [Target; 21] = [
     ("client_frames", client_frames::feed),
     ("ensemble", ensemble::feed),
     ("garbage", garbage::feed),
     ("generation", generation::feed),
     ("handshake", handshake::feed),
+    ("key_store", key_store::feed),
     ("leases", leases::feed),
     ("log_files", log_files::feed),
     ("membership", membership::feed),

@@ -17,16 +17,18 @@ use std::time::Instant;
 
 use quorate_core::seeded::{Bug, switch_to};
 use quorate_fuzz::TARGETS;
+use quorate_keystore::seeded::Bug as InStores;
 use quorate_storage::seeded::Bug as OnDisk;
 
-/// What is seeded: in the core and what knows it, or in the data directory.
+/// What is seeded: in the core and what knows it, in the data directory, or where key stores are read.
 #[derive(Clone, Copy, Debug)]
 enum Seeded {
     Core(Bug),
     Disk(OnDisk),
+    Stores(InStores),
 }
 
-use Seeded::{Core, Disk};
+use Seeded::{Core, Disk, Stores};
 
 /// What is fed, with which bug.
 const TABLE: &[(&str, Seeded)] = &[
@@ -37,6 +39,9 @@ const TABLE: &[(&str, Seeded)] = &[
     ("generation", Core(Bug::GrantBeforeDisk)),
     ("generation", Core(Bug::GuessCounted)),
     ("handshake", Core(Bug::LastAddressIntroduced)),
+    ("key_store", Stores(InStores::DigestUnchecked)),
+    ("key_store", Stores(InStores::PasswordUnchecked)),
+    ("key_store", Stores(InStores::NameTwiceReplaced)),
     ("leases", Core(Bug::TermFromAnswer)),
     ("leases", Core(Bug::ConflictIgnored)),
     ("log_files", Disk(OnDisk::AppendUnsynced)),
@@ -63,6 +68,7 @@ impl Seeded {
         match self {
             Core(bug) => format!("{bug:?}"),
             Disk(bug) => format!("{bug:?}"),
+            Stores(bug) => format!("{bug:?}"),
         }
     }
 }

@@ -21,6 +21,7 @@
 //!   quorate log dump|check, quorate snapshot dump      what is on a disk
 //!   quorate backup [verify], quorate restore FILE      a data directory into one file, and back
 //!   quorate recover survey|run|acknowledge             goes on where a quorum is lost for good
+//!   quorate tls check zoo.cfg        reads key and trust stores as the server would; `tls sample` makes some for development
 //!   quorate completions SHELL        a completion script
 //!   quorate man DIR                  manual pages
 //!   quorate example NAME             a configuration, a systemd unit, a container file, Kubernetes' manifests, alerts, a dashboard
@@ -71,6 +72,7 @@ mod superuser;
 mod supervisor;
 mod threads;
 mod timeline;
+mod tls;
 mod utc;
 mod wait;
 mod word;
@@ -120,6 +122,7 @@ enum Command {
     Backup(backup::Arguments),
     Restore(restore::Arguments),
     Recover(recover::Arguments),
+    Tls(tls::Arguments),
     /// Print a completion script for a shell.
     Completions {
         /// For which shell.
@@ -160,6 +163,7 @@ fn main() -> ExitCode {
         Command::Backup(arguments) => backup::run(arguments),
         Command::Restore(arguments) => restore::run(&arguments),
         Command::Recover(arguments) => on_runtime(recover::run(arguments)),
+        Command::Tls(arguments) => tls::run(arguments),
         Command::Completions { shell } => completions::run(shell, Arguments::command()),
         Command::Man { directory } => man(&directory),
         Command::Example(arguments) => example::run(&arguments),

@@ -6,6 +6,11 @@ pub(crate) fn utc(millis: i64) -> String {
     format!("{}.{millis:03}Z", utc_seconds(seconds))
 }
 
+/// Seconds, the same.
+pub(crate) fn utc_of_seconds(seconds: i64) -> String {
+    format!("{}Z", utc_seconds(seconds))
+}
+
 /// Microseconds, the same.
 pub(crate) fn utc_micros(micros: i64) -> String {
     let (seconds, micros) = (micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));

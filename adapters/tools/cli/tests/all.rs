@@ -25,6 +25,7 @@ mod serve;
 mod shipped;
 mod sim;
 mod timeline;
+mod tls;
 
 #[test]
 fn every_file_of_tests_is_here() {

@@ -16,7 +16,10 @@ fn every_seeded_bug_takes_effect() {
     let copy = seeded(&tree).unwrap_or_else(|errors| panic!("{errors}"));
     assert_ne!(copy.files, tree.files);
     let bugs = bugs(&tree).unwrap();
-    assert_eq!(bugs.keys().collect::<Vec<_>>(), ["adapters/server/storage", "core"]);
+    assert_eq!(
+        bugs.keys().collect::<Vec<_>>(),
+        ["adapters/server/keystore", "adapters/server/storage", "core"]
+    );
     let count: usize = bugs.values().map(Vec::len).sum();
     assert!(count >= 124, "only {count} bugs");
 }

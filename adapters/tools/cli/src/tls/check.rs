@@ -1,0 +1,219 @@
+//! What the stores of a server hold, and what is wrong with it.
+
+use std::fs;
+use std::net::IpAddr;
+
+use quorate_keystore::rustls_pki_types::CertificateDer;
+use quorate_keystore::{
+    Certificate, KeyStore, Kind, Notice, Password, StoreError, TrustStore, Uses, key_store,
+    trust_store, usable_by_a_member,
+};
+use quorate_tokio::core::id::ServerId;
+use quorate_tokio::core::membership::Member;
+use thiserror::Error;
+
+use super::settings::{Settings, Store};
+
+/// All that was found.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// Its alias, and the certificates, that of the key first.
+    pub(super) own: Option<(Option<String>, Vec<Shown>)>,
+    pub(super) trusted: Vec<Shown>,
+    /// With the file that they are about.
+    pub(super) notices: Vec<String>,
+    pub(super) problems: Vec<String>,
+}
+
+/// One certificate.
+#[derive(Debug)]
+pub(super) struct Shown {
+    pub(super) subject: String,
+    pub(super) issuer: String,
+    pub(super) common_name: Option<String>,
+    pub(super) dns_names: Vec<String>,
+    pub(super) addresses: Vec<IpAddr>,
+    pub(super) uris: Vec<String>,
+    pub(super) key: String,
+    /// In seconds since 1970.
+    pub(super) from: i64,
+    /// In seconds since 1970.
+    pub(super) to: i64,
+    pub(super) uses: Uses,
+    /// The members that it names.
+    pub(super) members: Vec<ServerId>,
+}
+
+/// What reads a store: its name, its bytes, its kind, and its password.
+type Reader<T> = fn(&str, &[u8], Option<Kind>, Option<&Password>) -> Result<T, StoreError>;
+
+/// Why a store could not be read.
+#[derive(Debug, Error)]
+enum Unread {
+    #[error("{file}: {source}")]
+    Read { file: String, source: std::io::Error },
+    #[error("{file}: {why}")]
+    Password { file: String, why: String },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Found {
+    /// Reads both stores; `now` in seconds since 1970.
+    pub(super) fn of(settings: &Settings, now: i64) -> Self {
+        let mut found =
+            Self { own: None, trusted: Vec::new(), notices: Vec::new(), problems: Vec::new() };
+        let own = found.open(settings.key_store.as_ref(), "keyStore", key_store);
+        let trusted = found.open(settings.trust_store.as_ref(), "trustStore", trust_store);
+        if let Some(TrustStore { certificates, notices, .. }) = &trusted {
+            found.tell(settings.trust_store.as_ref(), notices);
+            found.trusted = shown(certificates, &settings.members);
+            found.times(settings.trust_store.as_ref(), now, false);
+        }
+        if let Some(own) = own {
+            found.tell(settings.key_store.as_ref(), &own.notices);
+            found.own = Some((own.alias.clone(), shown(&own.chain, &settings.members)));
+            found.times(settings.key_store.as_ref(), now, true);
+            found.judge(settings, &own, trusted.as_ref());
+        }
+        found
+    }
+
+    pub(super) fn is_well(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    fn open<T>(&mut self, store: Option<&Store>, which: &str, read: Reader<T>) -> Option<T> {
+        let Some(store) = store else {
+            self.problems.push(format!("ssl.quorum.{which}.location is not set"));
+            return None;
+        };
+        let file = store.file.display().to_string();
+        let opened = || -> Result<T, Unread> {
+            let kind =
+                store.parsed().map_err(|reason| StoreError { file: file.clone(), reason })?;
+            let password = store
+                .password
+                .as_ref()
+                .map_err(|error| Unread::Password { file: file.clone(), why: error.to_string() })?;
+            let bytes = fs::read(&store.file)
+                .map_err(|source| Unread::Read { file: file.clone(), source })?;
+            Ok(read(&file, &bytes, kind, password.as_ref())?)
+        };
+        opened().map_err(|error| self.problems.push(error.to_string())).ok()
+    }
+
+    fn tell(&mut self, store: Option<&Store>, notices: &[Notice]) {
+        let told = notices.iter().map(|notice| format!("{}: {notice}", named(store)));
+        self.notices.extend(told);
+    }
+
+    /// Certificates that do not hold now: in the own store the server cannot use them, in the other it trusts nobody by
+    /// them.
+    fn times(&mut self, store: Option<&Store>, now: i64, own: bool) {
+        let certificates = match (own, &self.own) {
+            (true, Some((_, chain))) => chain,
+            _ => &self.trusted,
+        };
+        let mut said = Vec::new();
+        for certificate in certificates {
+            let what = match () {
+                () if now < certificate.from => "does not hold yet",
+                () if now > certificate.to => "has ended",
+                () => continue,
+            };
+            said.push(format!(
+                "{}: the certificate of {} {what}",
+                named(store),
+                certificate.subject
+            ));
+        }
+        self.problems.extend(said);
+    }
+
+    /// What a peer would say of the own certificate.
+    fn judge(&mut self, settings: &Settings, own: &KeyStore, trusted: Option<&TrustStore>) {
+        let file = named(settings.key_store.as_ref());
+        if let Err(error) = usable_by_a_member(own) {
+            self.problems.push(format!("{file}: {error}"));
+        }
+        let Some((_, chain)) = &self.own else { return };
+        let Some(leaf) = chain.first() else { return };
+        let members = &settings.members;
+        let own_id = settings.own.filter(|id| members.iter().any(|member| member.id == *id));
+        let unnamed = match own_id {
+            Some(id) if !leaf.members.contains(&id) => {
+                format!("server.{}, which myid says this is: its peers would refuse it", id.0)
+            }
+            None if leaf.members.is_empty() && !members.is_empty() => "any member".to_owned(),
+            _ => String::new(),
+        };
+        if !unnamed.is_empty() {
+            self.problems.push(format!("{file}: the certificate names no host of {unnamed}"));
+        }
+        if leaf.members.len() > 1 {
+            let notice = format!(
+                "{file}: the certificate is for several members, so that it tells none of them from another"
+            );
+            self.notices.push(notice);
+        }
+        if let Some(trusted) = trusted.filter(|trusted| !leads_to(&own.chain, trusted)) {
+            let last = own.chain.last().and_then(|last| Certificate::read(last).ok());
+            let issuer = last.map(|last| last.issuer()).unwrap_or_default();
+            let notice = format!(
+                "{file}: the {} certificates that this server trusts have none of its own issuer, {issuer}: a peer with \
+                 the same trust store would refuse it",
+                trusted.certificates.len()
+            );
+            self.notices.push(notice);
+        }
+    }
+}
+
+/// Whether the own certificate is trusted, or one of the chain is, or the issuer of its last: by name, no signature is
+/// looked at.
+fn leads_to(chain: &[CertificateDer<'_>], trusted: &TrustStore) -> bool {
+    let issued = |by: &CertificateDer<'_>| {
+        let last = chain.last().and_then(|last| Certificate::read(last).ok());
+        let by = Certificate::read(by).ok();
+        last.zip(by).is_some_and(|(last, by)| last.names_as_issuer(&by))
+    };
+    trusted.certificates.iter().any(|known| chain.contains(known) || issued(known))
+}
+
+fn named(store: Option<&Store>) -> String {
+    store.map(|store| store.file.display().to_string()).unwrap_or_default()
+}
+
+fn shown(certificates: &[CertificateDer<'_>], members: &[Member]) -> Vec<Shown> {
+    let read = certificates.iter().filter_map(|der| Certificate::read(der).ok());
+    read.map(|certificate| Shown {
+        subject: clean(&certificate.subject()),
+        issuer: clean(&certificate.issuer()),
+        common_name: certificate.common_name().map(|name| clean(&name)),
+        dns_names: certificate.dns_names().iter().map(|name| clean(name)).collect(),
+        addresses: certificate.addresses().to_vec(),
+        uris: certificate.uris().iter().map(|uri| clean(uri)).collect(),
+        key: certificate.key(),
+        from: certificate.not_before(),
+        to: certificate.not_after(),
+        uses: certificate.uses(),
+        members: members
+            .iter()
+            .filter(|member| names(&certificate, member))
+            .map(|member| member.id)
+            .collect(),
+    })
+    .collect()
+}
+
+/// Any of its hosts, on either port.
+fn names(certificate: &Certificate<'_>, member: &Member) -> bool {
+    let hosts = member.addresses.iter().flat_map(|at| [&at.quorum.host, &at.election.host]);
+    hosts.into_iter().any(|host| certificate.names_host(host))
+}
+
+/// What an issuer wrote, fit for a terminal.
+fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}

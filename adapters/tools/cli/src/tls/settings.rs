@@ -1,0 +1,132 @@
+//! What a `zoo.cfg` says of stores, and of the members that certificates are for.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use quorate_keystore::{Kind, NotText, Password};
+use quorate_tokio::core::id::ServerId;
+use quorate_tokio::core::membership::{LineError, Member};
+use quorate_tokio::core::properties::{EscapeError, Lines};
+use thiserror::Error;
+
+/// What is read of a `zoo.cfg` here.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) file: PathBuf,
+    pub(super) key_store: Option<Store>,
+    pub(super) trust_store: Option<Store>,
+    pub(super) members: Vec<Member>,
+    /// Which of them it is for, if `myid` says it.
+    pub(super) own: Option<ServerId>,
+}
+
+/// What is said of one store.
+#[derive(Debug)]
+pub(super) struct Store {
+    pub(super) file: PathBuf,
+    /// As it is written.
+    pub(super) kind: Option<String>,
+    pub(super) password: Result<Option<Password>, PasswordError>,
+}
+
+/// A password cannot be read.
+#[derive(Debug, Error)]
+pub(super) enum PasswordError {
+    #[error("cannot read the password file {}: {source}", file.display())]
+    Read { file: PathBuf, source: io::Error },
+    #[error("{}: {source}", file.display())]
+    Text { file: PathBuf, source: NotText },
+}
+
+/// A file cannot be read, or a line of it.
+#[derive(Debug, Error)]
+pub(super) enum SettingsError {
+    #[error("cannot read {}: {source}", file.display())]
+    Read { file: PathBuf, source: io::Error },
+    #[error("{}: {source}", file.display())]
+    Escape { file: PathBuf, source: EscapeError },
+    #[error("{}, line {line}: {source}", file.display())]
+    Member { file: PathBuf, line: usize, source: LineError },
+    #[error("{}, line {line}: {key} names no server id", file.display())]
+    Id { file: PathBuf, line: usize, key: String },
+}
+
+/// The lines of a file by their keys, those of `server.` apart.
+#[derive(Default)]
+struct Read {
+    keys: BTreeMap<String, String>,
+    members: Vec<Member>,
+}
+
+/// Reads the file, and that of the membership if there is one.
+pub(super) fn read(file: &Path) -> Result<Settings, SettingsError> {
+    let mut read = lines(file)?;
+    if let Some(dynamic) = read.keys.get("dynamicConfigFile") {
+        read.members.extend(lines(Path::new(dynamic))?.members);
+    }
+    let own = read.keys.get("dataDir").and_then(|dir| {
+        let text = fs::read_to_string(Path::new(dir).join("myid")).ok()?;
+        text.trim().parse().ok().map(ServerId)
+    });
+    Ok(Settings {
+        file: file.to_owned(),
+        key_store: store(&read.keys, "keyStore"),
+        trust_store: store(&read.keys, "trustStore"),
+        members: read.members,
+        own,
+    })
+}
+
+fn lines(file: &Path) -> Result<Read, SettingsError> {
+    let at = || file.to_owned();
+    let text =
+        fs::read_to_string(file).map_err(|source| SettingsError::Read { file: at(), source })?;
+    let mut read = Read::default();
+    for line in Lines::new(text.strip_prefix('\u{feff}').unwrap_or(&text)) {
+        let line = line.map_err(|source| SettingsError::Escape { file: at(), source })?;
+        let Some(id) = line.key.strip_prefix("server.") else {
+            let key = line.key.strip_prefix("zookeeper.").unwrap_or(&line.key);
+            read.keys.insert(key.to_owned(), line.value);
+            continue;
+        };
+        let (number, key) = (line.number, &line.key);
+        let id = id.parse().map_err(|_| SettingsError::Id {
+            file: at(),
+            line: number,
+            key: key.clone(),
+        })?;
+        let member = Member::parse(ServerId(id), &line.value)
+            .map_err(|source| SettingsError::Member { file: at(), line: number, source })?;
+        read.members.push(member);
+    }
+    Ok(read)
+}
+
+/// What is said of one of the two stores; none if its file is not.
+fn store(keys: &BTreeMap<String, String>, which: &str) -> Option<Store> {
+    let said = |what: &str| {
+        keys.get(&format!("ssl.quorum.{which}.{what}")).filter(|value| !value.is_empty())
+    };
+    let file = PathBuf::from(said("location")?);
+    let password = match said("passwordPath") {
+        Some(path) => password(Path::new(path)).map(Some),
+        None => Ok(said("password").map(|password| Password::new(password))),
+    };
+    Some(Store { file, kind: said("type").cloned(), password })
+}
+
+fn password(file: &Path) -> Result<Password, PasswordError> {
+    let content =
+        fs::read(file).map_err(|source| PasswordError::Read { file: file.to_owned(), source })?;
+    Password::from_file(&content)
+        .map_err(|source| PasswordError::Text { file: file.to_owned(), source })
+}
+
+impl Store {
+    /// The kind, if one is said.
+    pub(super) fn parsed(&self) -> Result<Option<Kind>, quorate_keystore::Reason> {
+        self.kind.as_deref().map(str::parse).transpose()
+    }
+}
