@@ -1,0 +1,198 @@
+//! What a server needs to accept and to dial with TLS.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::crypto::CryptoProvider;
+use rustls::server::{NoServerSessionStorage, ProducesTickets};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{
+    ClientConfig, Error, InconsistentKeys, ServerConfig, SupportedProtocolVersion, version,
+};
+use rustls_pki_types::{CertificateDer, UnixTime};
+
+use crate::certificate::{Certificate, Side};
+use crate::error::{StoreError, TlsError};
+use crate::names::PeerNames;
+use crate::provider::provider;
+use crate::reason::Failure;
+use crate::settings::Settings;
+use crate::stores;
+use crate::trust::TrustSet;
+use crate::verifier::{Check, Verifier};
+
+/// What its operator should know about a store that can be used all the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice(pub String);
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a server needs to accept and to dial with TLS: its stores, read and found good.
+pub struct Tls {
+    settings: Settings,
+    trust: Arc<TrustSet>,
+    own: Arc<CertifiedKey>,
+    provider: Arc<CryptoProvider>,
+    versions: Vec<&'static SupportedProtocolVersion>,
+    acceptor: Arc<ServerConfig>,
+    notices: Vec<Notice>,
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Tls {
+    /// Reads the stores, and looks whether a member can do with them what it has to. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// A [`TlsError`] that names the file, what is wrong, and what to do.
+    pub fn open(settings: Settings) -> Result<Self, TlsError> {
+        let provider = Arc::new(provider(&settings)?);
+        let (own, notices) = own(&settings, &provider)?;
+        let trust = Arc::new(TrustSet::new(stores::trusted(&settings.trust_store)?));
+        let has = |tls13: bool| {
+            let mut suites = provider.cipher_suites.iter();
+            suites.any(|suite| suite.tls13().is_some() == tls13)
+        };
+        let mut versions = Vec::new();
+        versions.extend(has(true).then_some(&version::TLS13));
+        versions.extend(has(false).then_some(&version::TLS12));
+        let verifier = Verifier {
+            trust: Arc::clone(&trust),
+            algorithms: provider.signature_verification_algorithms,
+            client_auth: settings.client_auth,
+            check: None,
+        };
+        let mut acceptor = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(&versions)?
+            .with_client_cert_verifier(Arc::new(verifier))
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(&own))));
+        acceptor.session_storage = Arc::new(NoServerSessionStorage {});
+        acceptor.ticketer = Arc::new(Receipts);
+        acceptor.send_tls13_tickets = 1;
+        acceptor.max_early_data_size = 0;
+        let acceptor = Arc::new(acceptor);
+        Ok(Self { settings, trust, own, provider, versions, acceptor, notices })
+    }
+
+    /// What it was told.
+    pub const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What its operator should know.
+    pub fn notices(&self) -> &[Notice] {
+        &self.notices
+    }
+
+    /// For the side that accepts.
+    pub fn acceptor(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.acceptor)
+    }
+
+    /// For one dial; `check` judges who answers.
+    ///
+    /// # Errors
+    ///
+    /// rustls's, which it has had at the start already.
+    pub fn dialler(&self, check: Check) -> Result<Arc<ClientConfig>, TlsError> {
+        let verifier = Verifier {
+            trust: Arc::clone(&self.trust),
+            algorithms: self.provider.signature_verification_algorithms,
+            client_auth: self.settings.client_auth,
+            check: Some(check),
+        };
+        // Its certificate is shown whatever authorities the other side names: it may be known there for itself.
+        let own = Arc::new(SingleCertAndKey::from(Arc::clone(&self.own)));
+        let mut dialler = ClientConfig::builder_with_provider(Arc::clone(&self.provider))
+            .with_protocol_versions(&self.versions)?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier))
+            .with_client_cert_resolver(own);
+        dialler.enable_sni = false;
+        dialler.enable_early_data = false;
+        dialler.resumption = Resumption::disabled();
+        Ok(Arc::new(dialler))
+    }
+}
+
+/// The names in a certificate that was verified.
+///
+/// # Errors
+///
+/// What cannot be read in it.
+pub fn names_of(certificate: &CertificateDer<'_>) -> Result<PeerNames, Failure> {
+    Certificate::read(certificate)?.names()
+}
+
+/// The key of this server, and what is worth a word about its certificate.
+fn own(
+    settings: &Settings,
+    provider: &CryptoProvider,
+) -> Result<(Arc<CertifiedKey>, Vec<Notice>), TlsError> {
+    let file = || settings.key_store.path.clone();
+    let stores::Own { key, chain } = stores::own(&settings.key_store)?;
+    let content = |what| StoreError::Content { file: file(), what };
+    let leaf =
+        chain.first().ok_or(StoreError::Lacks { file: file(), what: "certificate" })?.clone();
+    let read = Certificate::read(&leaf).map_err(|failure| content(failure.seen))?;
+    let subject = read.subject();
+    let key_is = |what| StoreError::Key { file: file(), subject: subject.clone(), what };
+    read.check_key().map_err(|failure| key_is(failure.seen))?;
+    for side in [Side::Dials, Side::Accepts] {
+        if let Some(what) = read.forbids(side) {
+            return Err(StoreError::Usage { file: file(), subject, what }.into());
+        }
+    }
+    let signing = provider.key_provider.load_private_key(key);
+    let signing = signing.map_err(|error| key_is(format!("none that can sign here: {error}")))?;
+    let own = CertifiedKey::new(chain, signing);
+    match own.keys_match() {
+        Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
+        Err(_) => return Err(StoreError::Mismatch { file: file(), subject }.into()),
+    }
+    let mut notices = Vec::new();
+    if let Err(failure) = read.check_time(UnixTime::now()) {
+        notices.push(Notice(format!(
+            "{}: {}, and no server will trust it",
+            file().display(),
+            failure.seen
+        )));
+    }
+    Ok((Arc::new(own), notices))
+}
+
+/// Tickets that open nothing.
+///
+/// In TLS 1.3 whoever dials is done before its certificate was looked at, and learns that it was refused only from what
+/// comes next. A ticket comes next when it was accepted (RFC 8446, 4.6.1): so it is a receipt. No session is ever resumed
+/// with it.
+#[derive(Debug)]
+struct Receipts;
+
+impl ProducesTickets for Receipts {
+    fn enabled(&self) -> bool {
+        true
+    }
+
+    fn lifetime(&self) -> u32 {
+        0
+    }
+
+    fn encrypt(&self, _: &[u8]) -> Option<Vec<u8>> {
+        Some(b"receipt".to_vec())
+    }
+
+    fn decrypt(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+}
