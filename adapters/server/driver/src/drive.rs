@@ -81,6 +81,8 @@ pub(crate) struct Driver<R: Runtime, A: Application> {
     pub(crate) publish_at: Option<Instant>,
     /// It ends gracefully, and transfers its leadership before.
     pub(crate) ending: bool,
+    /// The versions of the memberships by which certificates are judged.
+    pub(crate) known: (i64, Option<i64>),
     /// The ports of this server.
     pub(crate) listeners: Listeners<R>,
     /// Where its introductions say that it listens for elections.

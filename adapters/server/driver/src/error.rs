@@ -78,6 +78,10 @@ pub enum StartError {
     /// The system gives no thread.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),
+    /// TLS between servers cannot be had as it is wanted: a store is not good, say.
+    #[cfg(feature = "tls")]
+    #[error(transparent)]
+    Tls(#[from] quorate_tls::TlsError),
 }
 
 /// What people call a port.

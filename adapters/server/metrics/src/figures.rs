@@ -164,6 +164,17 @@ impl Figures {
         self.put(Kind::Counter, None, Some(name.to_owned()), help, sample(&[], value.into()));
     }
 
+    /// The same with labels. Those of one name that are put in one behind the other are one family.
+    pub fn counted_by(
+        &mut self,
+        name: &str,
+        help: &str,
+        labels: &[(&'static str, &str)],
+        value: impl Into<Number>,
+    ) {
+        self.put(Kind::Counter, None, Some(name.to_owned()), help, sample(labels, value.into()));
+    }
+
     /// Puts all of another list behind this one.
     pub fn append(&mut self, mut other: Self) {
         self.families.append(&mut other.families);

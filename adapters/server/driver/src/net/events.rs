@@ -12,9 +12,13 @@ use quorate_core::wire;
 use crate::log_limit::LogLimit;
 use crate::net::budget::{UNFINISHED_MAX, Unfinished};
 use crate::net::codec::ElectionCodec;
+use crate::net::held_back::HeldBack;
+use crate::net::open_links::OpenLinks;
 use crate::net::outbound::Outbound;
 use crate::net::port_health::PortHealth;
 use crate::net::reach::Reach;
+use crate::net::tls::Secure;
+use crate::net::tls_failures::TlsFailures;
 use crate::permits::{Permit, Permits};
 use crate::status::Counters;
 
@@ -43,6 +47,11 @@ pub(crate) struct Shared {
     pub(crate) ports: PortHealth,
     /// Who could be dialled.
     pub(crate) reach: Reach,
+    /// TLS between servers; none where they speak without it.
+    pub(crate) secure: Option<Secure>,
+    pub(crate) tls_failures: TlsFailures,
+    pub(crate) open_links: OpenLinks,
+    pub(super) held_back: HeldBack,
     pub(super) permits: Permits,
     pub(super) unfinished: Unfinished,
     pub(super) next_link: AtomicU64,
@@ -69,6 +78,10 @@ impl Shared {
             warnings,
             ports: PortHealth::default(),
             reach: Reach::default(),
+            secure: None,
+            tls_failures: TlsFailures::default(),
+            open_links: OpenLinks::default(),
+            held_back: HeldBack::default(),
             permits: Permits::new(LONG_MESSAGES_MAX),
             unfinished: Unfinished::new(UNFINISHED_MAX),
             next_link: AtomicU64::new(1),

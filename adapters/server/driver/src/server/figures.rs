@@ -5,6 +5,7 @@
 //! dashboards count the leaders by `leader_uptime`.
 
 use quorate_application::Application;
+use quorate_core::input::Plane;
 use quorate_core::report::How;
 use quorate_core::status::{Phase, Status as PeerStatus};
 use quorate_core::vote::ServerState;
@@ -27,6 +28,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
         self.measured(&mut figures, &peer);
         page(&mut figures, &peer, &metrics);
         self.margin(&mut figures, &peer);
+        self.links(&mut figures);
         figures
     }
 
@@ -65,6 +67,25 @@ impl<R: Runtime, A: Application> Server<R, A> {
             let margin = here.saturating_sub(peer.voters / 2 + 1);
             let help = "How many voters may still go until there is no quorum.";
             figures.on_page("quorate_quorum_margin", help, &[], margin);
+        }
+    }
+
+    /// Links by whether there is TLS around them, and those that did not come to be for it.
+    fn links(&self, figures: &mut Figures) {
+        let shared = &self.handle.shared;
+        for plane in [Plane::Election, Plane::Quorum] {
+            for (secure, word) in [(false, "false"), (true, "true")] {
+                let help = "Links that are open, by whether there is TLS around them.";
+                let labels = [("plane", plane_name(plane)), ("tls", word)];
+                let count = shared.open_links.count(plane, secure);
+                figures.on_page("quorate_links", help, &labels, count);
+            }
+        }
+        for ((plane, side, reason), count) in shared.tls_failures.all() {
+            let help = "Links between servers that did not come to be for what TLS says, or for its lack.";
+            let labels =
+                [("plane", plane_name(plane)), ("side", side.word()), ("reason", reason)];
+            figures.counted_by("quorate_tls_failures_total", help, &labels, count);
         }
     }
 
@@ -111,6 +132,13 @@ impl<R: Runtime, A: Application> Server<R, A> {
         for (name, help, count) in own {
             figures.own_counter(name, help, count);
         }
+    }
+}
+
+const fn plane_name(plane: Plane) -> &'static str {
+    match plane {
+        Plane::Election => "election",
+        Plane::Quorum => "quorum",
     }
 }
 

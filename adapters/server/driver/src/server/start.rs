@@ -39,9 +39,11 @@ use crate::net::client_port::{self, BoundForClients};
 use crate::net::codec::ElectionCodec;
 use crate::net::dial::{Dialler, UnderWay};
 use crate::net::events::{LoopEvent, Shared};
+use crate::net::handshakes::Handshakes;
 use crate::net::listen::{self, Bound, Listeners};
 use crate::net::oracle;
 use crate::net::resolve::Resolver;
+use crate::net::tls::Secure;
 use crate::permits::Permits;
 use crate::proposals::Proposals;
 use crate::runtime::Runtime;
@@ -54,6 +56,8 @@ use crate::server::run::ServerTask;
 use crate::server::wake::wake;
 use crate::status::Published;
 use crate::task_group::TaskGroup;
+#[cfg(feature = "tls")]
+use crate::threads::offload;
 
 impl<R: Runtime, A: Application> Server<R, A> {
     /// Opens the data directory and both ports, restores the newest snapshot, and starts.
@@ -136,7 +140,8 @@ impl<R: Runtime, A: Application> Server<R, A> {
             true => client_port::bind(&runtime, &config, &own).await?,
             false => Vec::new(),
         };
-        let opened = Opened { data, kept, bound, bound_for_clients, own };
+        let secure = secure(&config).await?;
+        let opened = Opened { data, kept, bound, bound_for_clients, own, secure };
         assemble(runtime, &config, opened, recorder)
     }
 }
@@ -149,6 +154,7 @@ struct Opened<R: Runtime, A: Application> {
     bound_for_clients: Vec<BoundForClients<R>>,
     /// Our line in the membership.
     own: Member,
+    secure: Option<Secure>,
 }
 
 /// What connects the loop with the tasks around it: the loop's ends, and where tasks are spawned.
@@ -167,7 +173,7 @@ struct Wires<R> {
 fn assemble<R: Runtime, A: Application>(
     runtime: R,
     config: &ServerConfig,
-    opened: Opened<R, A>,
+    mut opened: Opened<R, A>,
     recorder: Option<Box<dyn Recorder>>,
 ) -> Result<Server<R, A>, StartError> {
     let (sender, events) = bounded(EVENTS_MAX);
@@ -181,6 +187,7 @@ fn assemble<R: Runtime, A: Application>(
         (ElectionCodec::of(&config.core.election), config.core.timing.init_time());
     let mut shared = Shared::new(config.core.id, sender, patience, codec);
     shared.packet_bytes_max = config.core.limits.read_bytes();
+    shared.secure = opened.secure.take();
     let shared = Arc::new(shared);
     let wires =
         Wires { runtime: runtime.clone(), shared, gate, events, quit, acceptors, links, client };
@@ -224,7 +231,7 @@ fn driver<R: Runtime, A: Application>(
     wires: Wires<R>,
     mut recorder: Option<Box<dyn Recorder>>,
 ) -> Result<Box<Driver<R, A>>, StartError> {
-    let Opened { data, kept, bound, bound_for_clients, own } = opened;
+    let Opened { data, kept, bound, bound_for_clients, own, secure: _ } = opened;
     let Ready { log, found: Found { durable, .. }, mut application, staged, remembered, opened } =
         data;
     let Wires { runtime, shared, gate, events, quit, acceptors, links, client } = wires;
@@ -307,6 +314,7 @@ fn driver<R: Runtime, A: Application>(
         warn_at: None,
         publish_at: None,
         ending: false,
+        known: (i64::MIN, None),
         listeners,
         elections_at: elections_at(&own, config.multi_address),
         multi_address: config.multi_address,
@@ -329,7 +337,7 @@ fn network<R: Runtime>(
         shared: Arc::clone(shared),
         tasks: acceptors.clone(),
         links: links.clone(),
-        handshakes: Arc::default(),
+        handshakes: Arc::new(Handshakes::new(shared.secure.is_some())),
         connections: Arc::new(AddressLimit::new(config.max_peer_connections)),
         introduction_time: config.introduction_time(),
     };
@@ -342,6 +350,25 @@ fn network<R: Runtime>(
         under_way: UnderWay::default(),
     };
     (Listeners::new(acceptor, config.listen_on_all_ips, bound), dialler)
+}
+
+/// TLS between servers, where it is wanted: its stores are read, and good.
+#[cfg(feature = "tls")]
+async fn secure(config: &ServerConfig) -> Result<Option<Secure>, StartError> {
+    let Some(settings) = config.tls.clone().filter(|_| !config.alone) else { return Ok(None) };
+    let tls = offload("quorate-stores", || quorate_tls::Tls::open(settings)).await;
+    let tls = tls.map_err(StartError::Thread)??;
+    for notice in tls.notices() {
+        tracing::warn!(event = "tls.notice", sid = config.core.id.0, "{notice}");
+    }
+    let core = &config.core;
+    let known = [Some(&core.membership), core.next_membership.as_ref()];
+    Ok(Some(Secure::new(tls, known.into_iter().flatten().cloned().collect())))
+}
+
+#[cfg(not(feature = "tls"))]
+async fn secure(_: &ServerConfig) -> Result<Option<Secure>, StartError> {
+    Ok(None)
 }
 
 /// A session id, made as ZooKeeper makes them: the server's id, the time in milliseconds, and room to
