@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use quorate_floors::{Place, sources, survey};
 
 use crate::plans::{
-    application, cli, core, doctor, driver, etcd, http, leadership, metrics, recipes, rescue,
-    service, sim, storage, timeline, tls, znode, zookeeper,
+    application, cli, core, doctor, driver, etcd, http, keystore, leadership, metrics, recipes,
+    rescue, service, sim, storage, timeline, tls, znode, zookeeper,
 };
 
 /// The plans of all crates, by folder; a crate of one file needs none.
@@ -24,6 +24,7 @@ const PLANS: &[(&str, &[(&str, Place)])] = &[
     ("adapters/recipes/etcd", etcd::PLAN),
     ("adapters/leadership", leadership::PLAN),
     ("adapters/server/http", http::PLAN),
+    ("adapters/server/keystore", keystore::PLAN),
     ("adapters/server/metrics", metrics::PLAN),
     ("adapters/server/storage", storage::PLAN),
     ("adapters/server/tls", tls::PLAN),

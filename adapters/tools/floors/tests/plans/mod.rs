@@ -11,6 +11,7 @@ pub(crate) mod doctor;
 pub(crate) mod driver;
 pub(crate) mod etcd;
 pub(crate) mod http;
+pub(crate) mod keystore;
 pub(crate) mod leadership;
 pub(crate) mod metrics;
 pub(crate) mod recipes;
