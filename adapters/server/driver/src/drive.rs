@@ -44,6 +44,7 @@ use crate::net::dial::Dialler;
 use crate::net::events::{LoopEvent, Shared};
 use crate::net::listen::Listeners;
 use crate::net::outbound::Outbound;
+use crate::net::tls::Secure;
 use crate::proposals::{Proposals, Seen};
 use crate::runtime::Runtime;
 use crate::status::Published;
@@ -81,6 +82,8 @@ pub(crate) struct Driver<R: Runtime, A: Application> {
     pub(crate) publish_at: Option<Instant>,
     /// It ends gracefully, and transfers its leadership before.
     pub(crate) ending: bool,
+    /// TLS between servers; none where they speak without it.
+    pub(crate) secure: Option<Arc<Secure>>,
     /// The versions of the memberships by which certificates are judged.
     pub(crate) known: (i64, Option<i64>),
     /// The ports of this server.

@@ -98,7 +98,7 @@ impl<'a> Certificate<'a> {
     }
 
     /// What forbids its holder to do this with it, and what to do about that.
-    pub(crate) fn forbids(&self, side: Side) -> Option<&'static str> {
+    fn forbids(&self, side: Side) -> Option<&'static str> {
         match self.0.key_usage() {
             Ok(Some(usage)) if !usage.value.digital_signature() => return Some(NO_SIGNATURE),
             Ok(_) => {}

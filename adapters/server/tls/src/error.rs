@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use quorate_keystore::Unusable;
 use thiserror::Error;
 
 /// What is wrong with a store.
@@ -18,40 +19,25 @@ pub enum StoreError {
         #[source]
         source: io::Error,
     },
-    /// Nothing says what kind of store a file is.
-    #[error(
-        "{}: what kind of store is this? Say it (JKS, PKCS12 or PEM), or let the name end in .jks, .p12 or .pem",
-        file.display()
-    )]
-    Kind {
+    /// A file with a password is no text.
+    #[error("{}: it holds no password: its first line is no UTF-8 text", file.display())]
+    Password {
         /// The file.
         file: PathBuf,
     },
-    /// The content is none that can be read.
-    #[error("{}: {what}", file.display())]
-    Content {
+    /// What is in it cannot be used.
+    #[error(transparent)]
+    Store(#[from] quorate_keystore::StoreError),
+    /// Its certificate may not be used for what a member does.
+    #[error("{}: {source}", file.display())]
+    Usage {
         /// The file.
         file: PathBuf,
-        /// What is wrong, and what to do.
-        what: String,
+        /// What it lacks, and what to do.
+        #[source]
+        source: Unusable,
     },
-    /// A key store has no key, or no certificate for it.
-    #[error("{}: there is no {what} in it", file.display())]
-    Lacks {
-        /// The file.
-        file: PathBuf,
-        /// What is missing.
-        what: &'static str,
-    },
-    /// Key and certificate do not belong together.
-    #[error("{}: the private key is not that of the certificate {subject}", file.display())]
-    Mismatch {
-        /// The file.
-        file: PathBuf,
-        /// Whose certificate.
-        subject: String,
-    },
-    /// A key is too short, or of a kind that is not there.
+    /// Key and certificate do not belong together, or cannot be used here.
     #[error("{}: the key of {subject} is {what}", file.display())]
     Key {
         /// The file.
@@ -60,16 +46,6 @@ pub enum StoreError {
         subject: String,
         /// What it is.
         what: String,
-    },
-    /// A certificate may not be used for what a member does.
-    #[error("{}: the certificate {subject} {what}", file.display())]
-    Usage {
-        /// The file.
-        file: PathBuf,
-        /// Whose certificate.
-        subject: String,
-        /// What it lacks, and what to do.
-        what: &'static str,
     },
 }
 

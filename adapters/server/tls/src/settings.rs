@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use quorate_keystore::{Kind, Password};
+
 use crate::identity::IdentityMode;
-use crate::secret::Secret;
 
 /// What a server is told about TLS between servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +64,7 @@ pub struct StoreFile {
     /// Where it is.
     pub path: PathBuf,
     /// What it is said to be; by the end of its name, if it is not said.
-    pub kind: Option<StoreKind>,
+    pub kind: Option<Kind>,
     /// What opens it, if anything has to.
     pub password: Option<StorePassword>,
 }
@@ -75,34 +76,17 @@ impl StoreFile {
     }
 }
 
-/// What kind of file a store is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StoreKind {
-    /// Java's own (`.jks`).
-    Jks,
-    /// PKCS #12 (`.p12`).
-    Pkcs12,
-    /// Base64 between lines (`.pem`).
-    Pem,
-}
-
-impl StoreKind {
-    /// The kind that ZooKeeper has under this name, in any case; none if there is none of the three.
-    pub fn from_name(name: &str) -> Option<Self> {
-        match name.to_ascii_uppercase().as_str() {
-            "JKS" => Some(Self::Jks),
-            "PKCS12" => Some(Self::Pkcs12),
-            "PEM" => Some(Self::Pem),
-            _ => None,
-        }
-    }
+/// The kind of store that ZooKeeper has under this name, in any case; none if there is none of those that are read.
+pub fn store_kind(name: &str) -> Option<Kind> {
+    let kinds = [Kind::Jks, Kind::Pkcs12, Kind::Pem];
+    kinds.into_iter().find(|kind| kind.to_string().eq_ignore_ascii_case(name))
 }
 
 /// Where the password of a store comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StorePassword {
     /// It stands in `zoo.cfg`.
-    Inline(Secret),
+    Inline(Password),
     /// It is the first line of this file.
     File(PathBuf),
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use quorate_keystore::{KeyStore, usable_by_a_member};
 use rustls::client::Resumption;
 use rustls::crypto::CryptoProvider;
 use rustls::server::{NoServerSessionStorage, ProducesTickets};
@@ -12,12 +13,12 @@ use rustls::{
 };
 use rustls_pki_types::{CertificateDer, UnixTime};
 
-use crate::certificate::{Certificate, Side};
+use crate::certificate::Certificate;
 use crate::error::{StoreError, TlsError};
 use crate::names::PeerNames;
 use crate::provider::provider;
 use crate::reason::Failure;
-use crate::settings::Settings;
+use crate::settings::{Settings, StoreFile};
 use crate::stores;
 use crate::trust::TrustSet;
 use crate::verifier::{Check, Verifier};
@@ -57,8 +58,10 @@ impl Tls {
     /// A [`TlsError`] that names the file, what is wrong, and what to do.
     pub fn open(settings: Settings) -> Result<Self, TlsError> {
         let provider = Arc::new(provider(&settings)?);
-        let (own, notices) = own(&settings, &provider)?;
-        let trust = Arc::new(TrustSet::new(stores::trusted(&settings.trust_store)?));
+        let (own, mut notices) = own(&settings, &provider)?;
+        let trusted = stores::trusted(&settings.trust_store)?;
+        notices.extend(told(&settings.trust_store, &trusted.notices));
+        let trust = Arc::new(TrustSet::new(trusted.certificates));
         let has = |tls13: bool| {
             let mut suites = provider.cipher_suites.iter();
             suites.any(|suite| suite.tls13().is_some() == tls13)
@@ -140,35 +143,38 @@ fn own(
     provider: &CryptoProvider,
 ) -> Result<(Arc<CertifiedKey>, Vec<Notice>), TlsError> {
     let file = || settings.key_store.path.clone();
-    let stores::Own { key, chain } = stores::own(&settings.key_store)?;
-    let content = |what| StoreError::Content { file: file(), what };
-    let leaf =
-        chain.first().ok_or(StoreError::Lacks { file: file(), what: "certificate" })?.clone();
-    let read = Certificate::read(&leaf).map_err(|failure| content(failure.seen))?;
-    let subject = read.subject();
-    let key_is = |what| StoreError::Key { file: file(), subject: subject.clone(), what };
-    read.check_key().map_err(|failure| key_is(failure.seen))?;
-    for side in [Side::Dials, Side::Accepts] {
-        if let Some(what) = read.forbids(side) {
-            return Err(StoreError::Usage { file: file(), subject, what }.into());
-        }
-    }
+    let store = stores::own(&settings.key_store)?;
+    usable_by_a_member(&store).map_err(|source| StoreError::Usage { file: file(), source })?;
+    let mut notices: Vec<_> = told(&settings.key_store, &store.notices).collect();
+    let KeyStore { key, chain, .. } = store;
+    let key_is = |subject, what| StoreError::Key { file: file(), subject, what };
+    let leaf = chain.first().cloned().unwrap_or_else(|| Vec::new().into());
+    let read = Certificate::read(&leaf);
+    let read = read.map_err(|failure| key_is("a certificate".to_owned(), failure.seen))?;
     let signing = provider.key_provider.load_private_key(key);
-    let signing = signing.map_err(|error| key_is(format!("none that can sign here: {error}")))?;
+    let signing = signing
+        .map_err(|error| key_is(read.subject(), format!("none that can sign here: {error}")))?;
     let own = CertifiedKey::new(chain, signing);
     match own.keys_match() {
         Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
-        Err(_) => return Err(StoreError::Mismatch { file: file(), subject }.into()),
+        Err(_) => {
+            let what = "not the one that its certificate is for".to_owned();
+            return Err(key_is(read.subject(), what).into());
+        }
     }
-    let mut notices = Vec::new();
     if let Err(failure) = read.check_time(UnixTime::now()) {
-        notices.push(Notice(format!(
-            "{}: {}, and no server will trust it",
-            file().display(),
-            failure.seen
-        )));
+        let seen = format!("{}: {}, and no server will trust it", file().display(), failure.seen);
+        notices.push(Notice(seen));
     }
     Ok((Arc::new(own), notices))
+}
+
+/// What the reader of a store has noticed, with its name.
+fn told<'a>(
+    file: &'a StoreFile,
+    notices: &'a [quorate_keystore::Notice],
+) -> impl Iterator<Item = Notice> + 'a {
+    notices.iter().map(|notice| Notice(format!("{}: {notice}", file.path.display())))
 }
 
 /// Tickets that open nothing.

@@ -24,7 +24,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
 
     /// Certificates are judged by what this server knows of the membership at that moment.
     fn know_members(&mut self) {
-        let Some(secure) = &self.shared.secure else { return };
+        let Some(secure) = &self.secure else { return };
         let config = self.peer.config();
         let next = config.next_membership.as_ref();
         let known = (config.membership.version(), next.map(Membership::version));

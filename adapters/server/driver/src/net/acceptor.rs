@@ -28,7 +28,7 @@ use crate::net::handshakes::Handshakes;
 use crate::net::link::{self, FIRST_PACKET_BYTES_MAX, Opened};
 use crate::net::listening_socket::ListeningSocket;
 use crate::net::reader::read_some;
-use crate::net::tls::Accepted;
+use crate::net::tls::{Accepted, Secure};
 use crate::net::tls_failures::{FailedLink, Refusal, Side, is_client_hello, tls_on_plain_port};
 use crate::net::wire::Wire;
 use crate::runtime::Runtime;
@@ -39,6 +39,8 @@ use crate::task_group::{TaskGroup, closed};
 #[derive(Clone)]
 pub(crate) struct Acceptor<R> {
     pub(crate) shared: Arc<Shared>,
+    /// TLS between servers; none where they speak without it.
+    pub(crate) secure: Option<Arc<Secure>>,
     /// Where sockets are served and introductions heard.
     pub(crate) tasks: TaskGroup<R>,
     /// Where links run.
@@ -109,7 +111,7 @@ impl<R: Runtime> Acceptor<R> {
             }
             return;
         };
-        if plane == Plane::Quorum && self.shared.secure.is_none() {
+        if plane == Plane::Quorum && self.secure.is_none() {
             let opened = Opened {
                 stream: Wire::Plain(stream),
                 plane,
@@ -157,7 +159,7 @@ impl<R: Runtime> Acceptor<R> {
             let failed = FailedLink { plane, side: Side::Accept, remote, peer, refusal };
             self.shared.tls_failed(&failed, self.tasks.runtime.now());
         };
-        let (mut wire, mut received, names) = match &self.shared.secure {
+        let (mut wire, mut received, names) = match &self.secure {
             None => (Wire::Plain(stream), BytesMut::new(), None),
             Some(secure) => {
                 let limit = secure.handshake_time().min(self.introduction_time);
@@ -180,7 +182,7 @@ impl<R: Runtime> Acceptor<R> {
             }
             Plane::Quorum => Said { peer: None, advertised: None },
         };
-        if let Some(secure) = &self.shared.secure {
+        if let Some(secure) = &self.secure {
             match secure.judge(peer, names.as_ref()) {
                 Ok(None) => {}
                 Ok(Some(seen)) => self.tell_identity(remote, peer, &seen),
@@ -245,19 +247,20 @@ impl<R: Runtime> Acceptor<R> {
         received: &mut BytesMut,
     ) -> Option<Option<ServerId>> {
         loop {
-            let wrong: &dyn Display = match wire::take_packet(&mut received.clone(), FIRST_PACKET_BYTES_MAX) {
-                Ok(Some(Packet::FollowerInfo(info) | Packet::ObserverInfo(info))) => {
-                    return Some(info.id);
-                }
-                Ok(None) if received.len() <= FIRST_PACKET_BYTES_MAX => {
-                    match read_some(wire, received, INTRODUCTION_READ_BYTES).await {
-                        Ok(0) | Err(_) => return None,
-                        Ok(_) => continue,
+            let wrong: &dyn Display =
+                match wire::take_packet(&mut received.clone(), FIRST_PACKET_BYTES_MAX) {
+                    Ok(Some(Packet::FollowerInfo(info) | Packet::ObserverInfo(info))) => {
+                        return Some(info.id);
                     }
-                }
-                Ok(_) => &"it does not begin with the registration of a learner",
-                Err(error) => &error.to_string(),
-            };
+                    Ok(None) if received.len() <= FIRST_PACKET_BYTES_MAX => {
+                        match read_some(wire, received, INTRODUCTION_READ_BYTES).await {
+                            Ok(0) | Err(_) => return None,
+                            Ok(_) => continue,
+                        }
+                    }
+                    Ok(_) => &"it does not begin with the registration of a learner",
+                    Err(error) => &error.to_string(),
+                };
             Counters::add(&self.shared.counters.garbled_links);
             self.unreadable(remote, wrong, "unreadable first packet, connection closed");
             return None;

@@ -24,7 +24,7 @@ use quorate_core::input::{Event, Plane};
 use crate::net::events::{LoopEvent, Shared};
 use crate::net::link::{self, Opened};
 use crate::net::resolve::Resolver;
-use crate::net::tls::accepted_by_peer;
+use crate::net::tls::{Secure, accepted_by_peer};
 use crate::net::tls_failures::{FailedLink, Refusal, Side};
 use crate::net::wire::Wire;
 use crate::runtime::Runtime;
@@ -35,6 +35,8 @@ use crate::task_group::{TaskGroup, closed};
 #[derive(Debug)]
 pub(crate) struct Dialler<R> {
     pub(crate) shared: Arc<Shared>,
+    /// TLS between servers; none where they speak without it.
+    pub(crate) secure: Option<Arc<Secure>>,
     pub(crate) tasks: TaskGroup<R>,
     pub(crate) links: TaskGroup<R>,
     pub(crate) timeout: Duration,
@@ -113,6 +115,7 @@ impl<R: Runtime> Dialler<R> {
     fn call(&self) -> Call<R> {
         Call {
             shared: Arc::clone(&self.shared),
+            secure: self.secure.clone(),
             runtime: self.tasks.runtime.clone(),
             timeout: self.timeout,
             resolver: self.resolver.clone(),
@@ -149,6 +152,7 @@ impl<R> Dialler<R> {
 /// One dial.
 struct Call<R> {
     shared: Arc<Shared>,
+    secure: Option<Arc<Secure>>,
     runtime: R,
     timeout: Duration,
     resolver: Resolver,
@@ -195,7 +199,7 @@ impl<R: Runtime> Call<R> {
             io::Error::from(refusal.clone())
         };
         let stream = self.runtime.dial(remote).await?;
-        let mut stream = match self.shared.secure.as_ref().filter(|secure| secure.dials()) {
+        let mut stream = match self.secure.as_ref().filter(|secure| secure.dials()) {
             None => Wire::Plain(stream),
             Some(secure) => secure.dial(stream, peer).await.map_err(refused)?,
         };
@@ -282,7 +286,8 @@ mod tests {
         let ((tasks, _tasks), (links, _links)) = (TaskGroup::new(Deaf), TaskGroup::new(Deaf));
         let (timeout, resolver) = (Duration::from_secs(1), Resolver::default());
         let under_way = UnderWay::default();
-        let mut dialler = Dialler { shared, tasks, links, timeout, resolver, under_way };
+        let mut dialler =
+            Dialler { shared, secure: None, tasks, links, timeout, resolver, under_way };
         let at = vec![HostPort { host: "10.0.0.1".to_owned(), port: 3888 }];
         for _ in 0..2 {
             for plane in [Plane::Quorum, Plane::Election] {

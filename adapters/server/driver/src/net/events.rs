@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_channel::Sender;
 use quorate_core::id::{LinkId, ServerId};
@@ -17,8 +17,7 @@ use crate::net::open_links::OpenLinks;
 use crate::net::outbound::Outbound;
 use crate::net::port_health::PortHealth;
 use crate::net::reach::Reach;
-use crate::net::tls::Secure;
-use crate::net::tls_failures::TlsFailures;
+use crate::net::tls_failures::{FailedLink, Refusal, TlsFailures};
 use crate::permits::{Permit, Permits};
 use crate::status::Counters;
 
@@ -47,8 +46,6 @@ pub(crate) struct Shared {
     pub(crate) ports: PortHealth,
     /// Who could be dialled.
     pub(crate) reach: Reach,
-    /// TLS between servers; none where they speak without it.
-    pub(crate) secure: Option<Secure>,
     pub(crate) tls_failures: TlsFailures,
     pub(crate) open_links: OpenLinks,
     pub(super) held_back: HeldBack,
@@ -78,7 +75,6 @@ impl Shared {
             warnings,
             ports: PortHealth::default(),
             reach: Reach::default(),
-            secure: None,
             tls_failures: TlsFailures::default(),
             open_links: OpenLinks::default(),
             held_back: HeldBack::default(),
@@ -88,6 +84,28 @@ impl Shared {
             patience,
             codec,
             packet_bytes_max: wire::MAX_DATA,
+        }
+    }
+
+    /// Counts a failure, and tells of it.
+    pub(super) fn tls_failed(&self, failed: &FailedLink<'_>, now: Instant) {
+        let FailedLink { plane, side, remote, peer, refusal: Refusal { reason, seen } } = failed;
+        self.tls_failures.count(failed);
+        let (sid, plane, peer) = (self.id.0, *plane, peer.map(|peer| peer.0));
+        if *reason == "refused-by-peer" {
+            let event = "tls.refused_by_peer";
+            if let Some(suppressed) = self.warnings.permit(event, Some(remote.ip()), now) {
+                tracing::warn!(
+                    event = "tls.refused_by_peer", sid, ?plane, side = side.word(), %remote, peer, reason, suppressed,
+                    "no link: {seen}"
+                );
+            }
+        } else if let Some(suppressed) = self.warnings.permit("tls.refused", Some(remote.ip()), now)
+        {
+            tracing::warn!(
+                event = "tls.refused", sid, ?plane, side = side.word(), %remote, peer, reason, suppressed,
+                "no link: {seen}"
+            );
         }
     }
 

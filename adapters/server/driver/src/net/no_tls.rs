@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::io;
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -67,9 +66,4 @@ pub(super) async fn accepted_by_peer<S>(
     _: impl Future<Output = ()>,
 ) -> Result<(), Refusal> {
     Ok(())
-}
-
-/// No error is about TLS.
-pub(super) fn refusal_of(_: &io::Error) -> Option<Refusal> {
-    None
 }

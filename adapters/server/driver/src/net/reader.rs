@@ -25,8 +25,9 @@ use crate::disk::{Intake, Received, SnapshotFault};
 use crate::net::budget::{BUFFER_KEPT_MAX, Share};
 use crate::net::events::{LoopEvent, Shared, cause_of, event};
 use crate::net::progress::Progress;
-use crate::net::tls::refusal_of;
-use crate::net::tls_failures::{FailedLink, Refusal, Side, is_client_hello, tls_on_plain_port};
+use crate::net::tls_failures::{
+    FailedLink, Refusal, Side, is_client_hello, refusal_of, tls_on_plain_port,
+};
 use crate::runtime::Runtime;
 use crate::status::Counters;
 

@@ -9,7 +9,6 @@
 //! What it does not do: decide. Whom to trust and who may be which server is `quorate-tls`'s.
 
 use std::future::{Future, poll_fn};
-use std::io;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
@@ -138,20 +137,26 @@ impl Secure {
     ) -> Result<Wire<S>, Refusal> {
         let mode = self.tls.settings().dialled_mode();
         let memberships = Arc::clone(&locked(&self.memberships));
-        let check: Check = Arc::new(move |names| match judge(Some(peer), names, &memberships, mode) {
-            Verdict::Allowed => Ok(()),
-            Verdict::Told(mismatch) => {
-                tracing::debug!(event = "tls.identity", peer = peer.0, "whoever was dialled: {mismatch}");
-                Ok(())
-            }
-            Verdict::Refused(mismatch) => {
-                let by_id = mode == IdentityMode::Id;
-                let reason = if by_id { Reason::Identity } else { Reason::Name };
-                Err(Failure::new(reason, format!("dialled as {peer}; {}", mismatch)))
-            }
-        });
+        let check: Check =
+            Arc::new(move |names| match judge(Some(peer), names, &memberships, mode) {
+                Verdict::Allowed => Ok(()),
+                Verdict::Told(mismatch) => {
+                    tracing::debug!(
+                        event = "tls.identity",
+                        peer = peer.0,
+                        "whoever was dialled: {mismatch}"
+                    );
+                    Ok(())
+                }
+                Verdict::Refused(mismatch) => {
+                    let by_id = mode == IdentityMode::Id;
+                    let reason = if by_id { Reason::Identity } else { Reason::Name };
+                    Err(Failure::new(reason, format!("dialled as {peer}; {}", mismatch)))
+                }
+            });
         let dialler = self.tls.dialler(check);
-        let dialler = dialler.map_err(|error| Failure::new(Reason::Malformed, error.to_string()))?;
+        let dialler =
+            dialler.map_err(|error| Failure::new(Reason::Malformed, error.to_string()))?;
         // It is not sent: nothing depends on it, and names are judged by the configuration.
         let unsent = "quorate.invalid".try_into();
         let unsent = unsent.map_err(|_| Failure::new(Reason::Malformed, "no name"))?;
@@ -196,17 +201,6 @@ pub(super) async fn accepted_by_peer<S: AsyncRead + AsyncWrite + Unpin>(
         if has_ticket { Poll::Ready(Ok(())) } else { patience.as_mut().poll(cx).map(Ok) }
     })
     .await
-}
-
-/// What an error of a link says about TLS; none if that is not what it is about.
-pub(super) fn refusal_of(error: &io::Error) -> Option<Refusal> {
-    Failure::is_alert(error).then(|| Failure::of(error).into())
-}
-
-impl From<Failure> for Refusal {
-    fn from(failure: Failure) -> Self {
-        Self { reason: failure.reason.word(), seen: failure.seen }
-    }
 }
 
 /// An introduction is some 40 bytes, and what waits for a handshake should be small.

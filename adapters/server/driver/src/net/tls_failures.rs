@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Mutex;
-use std::time::Instant;
 
 use quorate_core::id::ServerId;
 use quorate_core::input::Plane;
 
 use crate::lock::locked;
-use crate::net::events::Shared;
 
 /// What this server did when a link failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +34,11 @@ impl Side {
 pub(crate) struct TlsFailures(Mutex<BTreeMap<(Plane, Side, &'static str), u64>>);
 
 impl TlsFailures {
+    pub(super) fn count(&self, failed: &FailedLink<'_>) {
+        let of = (failed.plane, failed.side, failed.refusal.reason);
+        *locked(&self.0).entry(of).or_insert(0) += 1;
+    }
+
     pub(crate) fn all(&self) -> Vec<((Plane, Side, &'static str), u64)> {
         locked(&self.0).iter().map(|(of, count)| (*of, *count)).collect()
     }
@@ -68,31 +71,6 @@ pub(super) struct FailedLink<'a> {
     pub(super) refusal: &'a Refusal,
 }
 
-impl Shared {
-    /// Counts a failure, and tells of it.
-    pub(super) fn tls_failed(&self, failed: &FailedLink<'_>, now: Instant) {
-        let FailedLink { plane, side, remote, peer, refusal: Refusal { reason, seen } } = failed;
-        *locked(&self.tls_failures.0).entry((*plane, *side, reason)).or_insert(0) += 1;
-        let (sid, plane, peer) = (self.id.0, *plane, peer.map(|peer| peer.0));
-        if *reason == "refused-by-peer" {
-            let event = "tls.refused_by_peer";
-            if let Some(suppressed) = self.warnings.permit(event, Some(remote.ip()), now) {
-                tracing::warn!(
-                    event = "tls.refused_by_peer", sid, ?plane, side = side.word(), %remote, peer, reason, suppressed,
-                    "no link: {seen}"
-                );
-            }
-        } else if let Some(suppressed) =
-            self.warnings.permit("tls.refused", Some(remote.ip()), now)
-        {
-            tracing::warn!(
-                event = "tls.refused", sid, ?plane, side = side.word(), %remote, peer, reason, suppressed,
-                "no link: {seen}"
-            );
-        }
-    }
-}
-
 /// Why a plain port refuses what begins like a TLS handshake: read as anything else it would be an absurd id or length.
 pub(super) fn tls_on_plain_port() -> Refusal {
     let seen = "a TLS ClientHello where servers speak without it: that peer has sslQuorum=true";
@@ -102,4 +80,24 @@ pub(super) fn tls_on_plain_port() -> Refusal {
 /// Whether these first bytes are those of a TLS handshake (RFC 8446, 5.1).
 pub(super) fn is_client_hello(first: &[u8]) -> bool {
     matches!(first, [0x16, 3, ..])
+}
+
+/// What an error of a link says about TLS; none if that is not what it is about.
+#[cfg(feature = "tls")]
+pub(super) fn refusal_of(error: &io::Error) -> Option<Refusal> {
+    use quorate_tls::Failure;
+    Failure::is_alert(error).then(|| Failure::of(error).into())
+}
+
+/// No error is about TLS.
+#[cfg(not(feature = "tls"))]
+pub(super) fn refusal_of(_: &io::Error) -> Option<Refusal> {
+    None
+}
+
+#[cfg(feature = "tls")]
+impl From<quorate_tls::Failure> for Refusal {
+    fn from(failure: quorate_tls::Failure) -> Self {
+        Self { reason: failure.reason.word(), seen: failure.seen }
+    }
 }

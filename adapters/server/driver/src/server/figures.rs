@@ -82,9 +82,9 @@ impl<R: Runtime, A: Application> Server<R, A> {
             }
         }
         for ((plane, side, reason), count) in shared.tls_failures.all() {
-            let help = "Links between servers that did not come to be for what TLS says, or for its lack.";
-            let labels =
-                [("plane", plane_name(plane)), ("side", side.word()), ("reason", reason)];
+            let help =
+                "Links between servers that did not come to be for what TLS says, or for its lack.";
+            let labels = [("plane", plane_name(plane)), ("side", side.word()), ("reason", reason)];
             figures.counted_by("quorate_tls_failures_total", help, &labels, count);
         }
     }

@@ -154,7 +154,7 @@ struct Opened<R: Runtime, A: Application> {
     bound_for_clients: Vec<BoundForClients<R>>,
     /// Our line in the membership.
     own: Member,
-    secure: Option<Secure>,
+    secure: Option<Arc<Secure>>,
 }
 
 /// What connects the loop with the tasks around it: the loop's ends, and where tasks are spawned.
@@ -173,7 +173,7 @@ struct Wires<R> {
 fn assemble<R: Runtime, A: Application>(
     runtime: R,
     config: &ServerConfig,
-    mut opened: Opened<R, A>,
+    opened: Opened<R, A>,
     recorder: Option<Box<dyn Recorder>>,
 ) -> Result<Server<R, A>, StartError> {
     let (sender, events) = bounded(EVENTS_MAX);
@@ -187,7 +187,6 @@ fn assemble<R: Runtime, A: Application>(
         (ElectionCodec::of(&config.core.election), config.core.timing.init_time());
     let mut shared = Shared::new(config.core.id, sender, patience, codec);
     shared.packet_bytes_max = config.core.limits.read_bytes();
-    shared.secure = opened.secure.take();
     let shared = Arc::new(shared);
     let wires =
         Wires { runtime: runtime.clone(), shared, gate, events, quit, acceptors, links, client };
@@ -231,7 +230,7 @@ fn driver<R: Runtime, A: Application>(
     wires: Wires<R>,
     mut recorder: Option<Box<dyn Recorder>>,
 ) -> Result<Box<Driver<R, A>>, StartError> {
-    let Opened { data, kept, bound, bound_for_clients, own, secure: _ } = opened;
+    let Opened { data, kept, bound, bound_for_clients, own, secure } = opened;
     let Ready { log, found: Found { durable, .. }, mut application, staged, remembered, opened } =
         data;
     let Wires { runtime, shared, gate, events, quit, acceptors, links, client } = wires;
@@ -290,7 +289,7 @@ fn driver<R: Runtime, A: Application>(
         keep_alive: links.keep_alive(),
     });
     let asks = Arc::new(Inbox::new(wake(&shared.events)));
-    let (listeners, dialler) = network(config, &shared, acceptors, links, bound);
+    let (listeners, dialler) = network(config, &shared, &secure, (acceptors, links), bound);
     Ok(Box::new(Driver {
         runtime,
         peer,
@@ -314,6 +313,7 @@ fn driver<R: Runtime, A: Application>(
         warn_at: None,
         publish_at: None,
         ending: false,
+        secure,
         known: (i64::MIN, None),
         listeners,
         elections_at: elections_at(&own, config.multi_address),
@@ -325,8 +325,8 @@ fn driver<R: Runtime, A: Application>(
 fn network<R: Runtime>(
     config: &ServerConfig,
     shared: &Arc<Shared>,
-    acceptors: TaskGroup<R>,
-    links: TaskGroup<R>,
+    secure: &Option<Arc<Secure>>,
+    (acceptors, links): (TaskGroup<R>, TaskGroup<R>),
     bound: Vec<Bound<R>>,
 ) -> (Listeners<R>, Dialler<R>) {
     if let Some(path) = config.oracle_path.clone() {
@@ -335,14 +335,16 @@ fn network<R: Runtime>(
     }
     let acceptor = Acceptor {
         shared: Arc::clone(shared),
+        secure: secure.clone(),
         tasks: acceptors.clone(),
         links: links.clone(),
-        handshakes: Arc::new(Handshakes::new(shared.secure.is_some())),
+        handshakes: Arc::new(Handshakes::new(secure.is_some())),
         connections: Arc::new(AddressLimit::new(config.max_peer_connections)),
         introduction_time: config.introduction_time(),
     };
     let dialler = Dialler {
         shared: Arc::clone(shared),
+        secure: secure.clone(),
         tasks: acceptors,
         links,
         timeout: config.connect_timeout,
@@ -354,7 +356,7 @@ fn network<R: Runtime>(
 
 /// TLS between servers, where it is wanted: its stores are read, and good.
 #[cfg(feature = "tls")]
-async fn secure(config: &ServerConfig) -> Result<Option<Secure>, StartError> {
+async fn secure(config: &ServerConfig) -> Result<Option<Arc<Secure>>, StartError> {
     let Some(settings) = config.tls.clone().filter(|_| !config.alone) else { return Ok(None) };
     let tls = offload("quorate-stores", || quorate_tls::Tls::open(settings)).await;
     let tls = tls.map_err(StartError::Thread)??;
@@ -363,11 +365,12 @@ async fn secure(config: &ServerConfig) -> Result<Option<Secure>, StartError> {
     }
     let core = &config.core;
     let known = [Some(&core.membership), core.next_membership.as_ref()];
-    Ok(Some(Secure::new(tls, known.into_iter().flatten().cloned().collect())))
+    let known = known.into_iter().flatten().cloned().collect();
+    Ok(Some(Arc::new(Secure::new(tls, known))))
 }
 
 #[cfg(not(feature = "tls"))]
-async fn secure(_: &ServerConfig) -> Result<Option<Secure>, StartError> {
+async fn secure(_: &ServerConfig) -> Result<Option<Arc<Secure>>, StartError> {
     Ok(None)
 }
 

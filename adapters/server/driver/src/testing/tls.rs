@@ -55,7 +55,9 @@ fn failures<R: Runtime, A: Application>(
     side: &str,
     reason: &str,
 ) -> u64 {
-    let of = format!("quorate_tls_failures_total{{plane=\"{plane}\",side=\"{side}\",reason=\"{reason}\"}} ");
+    let of = format!(
+        "quorate_tls_failures_total{{plane=\"{plane}\",side=\"{side}\",reason=\"{reason}\"}} "
+    );
     let page = server.figures().page(&[]);
     let count = page.lines().find_map(|line| line.strip_prefix(&of)?.parse::<f64>().ok());
     count.map_or(0, |count| format!("{count:.0}").parse().unwrap())
@@ -162,7 +164,12 @@ pub async fn who_may_not_is_refused_at_both_ports_and_nothing_else_happens<R: Ru
             drop(stage.within("a word", stream.write_all(&hello(plane, claimed))).await);
             let end = stage.within("the end", stream.read_to_end(&mut Vec::new())).await;
             let told = end.err().map(|error| error.kind());
-            let ends = [None, Some(ErrorKind::InvalidData), Some(ErrorKind::UnexpectedEof), Some(ErrorKind::ConnectionReset)];
+            let ends = [
+                None,
+                Some(ErrorKind::InvalidData),
+                Some(ErrorKind::UnexpectedEof),
+                Some(ErrorKind::ConnectionReset),
+            ];
             assert!(ends.contains(&told), "{reason}: {told:?}");
             identities += u64::from(reason == "identity");
             refused(reason, if reason == "identity" { identities } else { 1 }).await;

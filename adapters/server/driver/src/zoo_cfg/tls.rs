@@ -1,7 +1,8 @@
 //! What a `zoo.cfg` says of TLS between servers: `sslQuorum`, `portUnification`, `ssl.quorum.*` and `quorate.ssl.*`.
 
 use quorate_tls::{
-    ClientAuth, IdentityMode, Secret, Settings, StoreFile, StoreKind, StorePassword, Suite, Versions,
+    ClientAuth, IdentityMode, Password, Settings, StoreFile, StorePassword, Suite, Versions,
+    store_kind,
 };
 
 use crate::zoo_cfg::entries::Entries;
@@ -55,12 +56,12 @@ fn store(entries: &mut Entries<'_>, keys: &StoreKeys) -> Result<StoreFile, Confi
     };
     let kind = match entries.take(keys.kind) {
         None => None,
-        Some(entry) => match StoreKind::from_name(&entry.value) {
+        Some(entry) => match store_kind(&entry.value) {
             Some(kind) => Some(kind),
             None => return Err(entry.value_error(KINDS.to_owned())),
         },
     };
-    let inline = entries.take(keys.password).map(|entry| Secret::new(entry.value));
+    let inline = entries.take(keys.password).map(|entry| Password::new(&entry.value));
     // As in ZooKeeper, the file counts rather than what stands here.
     let password = match entries.path(keys.password_path)? {
         Some(file) => Some(StorePassword::File(file)),
@@ -100,7 +101,11 @@ fn suites(entries: &mut Entries<'_>) -> Result<Vec<Suite>, ConfigError> {
         return Err(entry.value_error(format!("some of {}", known.join(", "))));
     }
     if suites.len() < names().count() {
-        not_used(entries, entry, "not all of these cipher suites are here; those that are not are passed over");
+        not_used(
+            entries,
+            entry,
+            "not all of these cipher suites are here; those that are not are passed over",
+        );
     }
     Ok(suites)
 }
@@ -158,7 +163,8 @@ const TRUST_STORE: StoreKeys = StoreKeys {
     password_path: "ssl.quorum.trustStore.passwordPath",
     why: "the file with those whom servers trust; public authorities are never meant here",
 };
-const KINDS: &str = "JKS, PKCS12 or PEM; keytool -importkeystore -deststoretype PKCS12 makes one of the others";
+const KINDS: &str =
+    "JKS, PKCS12 or PEM; keytool -importkeystore -deststoretype PKCS12 makes one of the others";
 const WITHOUT_EFFECT: [(&str, &str); 3] = [
     ("ssl.quorum.allowReverseDnsLookup", "names are never looked up backwards"),
     ("sslQuorumReloadCertFiles", "stores are read when the server starts"),

@@ -3,7 +3,7 @@
 //! A line of a library that knows nothing of this is [`OTHER`].
 
 /// All names, in order.
-pub(crate) const EVENTS: [&str; 56] = [
+pub(crate) const EVENTS: [&str; 60] = [
     "auth.refused",
     "client.ahead",
     "client.closed",
@@ -56,6 +56,10 @@ pub(crate) const EVENTS: [&str; 56] = [
     "sync.finished",
     "sync.ignored",
     "sync.started",
+    "tls.identity",
+    "tls.notice",
+    "tls.refused",
+    "tls.refused_by_peer",
     "tree.differs",
     "txn.unknown",
     "txn.without_effect",

@@ -14,6 +14,5 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("identity", Floor(2)),
     ("names", Floor(1)),
     ("reason", Floor(1)),
-    ("secret", Floor(1)),
     ("first_bytes", Floor(1)),
 ];
