@@ -11,27 +11,30 @@ use crate::settings::{StoreFile, StorePassword};
 
 /// Reads the key and its certificates.
 pub(crate) fn own(file: &StoreFile) -> Result<KeyStore, StoreError> {
-    let (name, bytes, password) = read(file)?;
+    let (name, bytes, password) = (name(file), bytes_of(&file.path)?, password(file)?);
     Ok(key_store(&name, &bytes, file.kind, password.as_ref())?)
 }
 
 /// Reads whom to trust.
 pub(crate) fn trusted(file: &StoreFile) -> Result<TrustStore, StoreError> {
-    let (name, bytes, password) = read(file)?;
+    let (name, bytes, password) = (name(file), bytes_of(&file.path)?, password(file)?);
     Ok(trust_store(&name, &bytes, file.kind, password.as_ref())?)
 }
 
-/// Its name, its bytes, and what opens it.
-fn read(file: &StoreFile) -> Result<(String, Zeroizing<Vec<u8>>, Option<Password>), StoreError> {
-    let password = match &file.password {
-        None => None,
-        Some(StorePassword::Inline(password)) => Some(password.clone()),
+fn name(file: &StoreFile) -> String {
+    file.path.display().to_string()
+}
+
+/// What opens it.
+fn password(file: &StoreFile) -> Result<Option<Password>, StoreError> {
+    match &file.password {
+        None => Ok(None),
+        Some(StorePassword::Inline(password)) => Ok(Some(password.clone())),
         Some(StorePassword::File(path)) => {
             let read = Password::from_file(&bytes_of(path)?);
-            Some(read.map_err(|_| StoreError::Password { file: path.clone() })?)
+            read.map(Some).map_err(|_| StoreError::Password { file: path.clone() })
         }
-    };
-    Ok((file.path.display().to_string(), bytes_of(&file.path)?, password))
+    }
 }
 
 fn bytes_of(path: &Path) -> Result<Zeroizing<Vec<u8>>, StoreError> {

@@ -124,7 +124,9 @@ async fn run<R: Runtime, S: AsyncRead + AsyncWrite + Unpin>(
         None
     });
     let ended = or(async { Some(reader.read(input, received).await) }, flushed).await;
-    if let (true, Some(peer)) = (secure && dialled, peer) {
+    // A larger id on the election port is only asked to dial: it ends that link without a word.
+    let asked = plane == Plane::Election && peer.is_some_and(|peer| peer > shared.id);
+    if let (true, Some(peer)) = (secure && dialled && !asked, peer) {
         if heard.load(Ordering::Relaxed) {
             shared.held_back.heard(plane, peer);
         } else if ended.is_some() {

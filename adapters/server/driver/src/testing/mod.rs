@@ -244,6 +244,7 @@ macro_rules! tls_suite {
         $crate::suite! { $runtimes, $block_on;
             tls: {
                 servers_form_with_tls_and_go_on_without_their_leader,
+                a_server_that_does_not_read_with_tls_gets_it_all_when_it_does,
                 who_may_not_is_refused_at_both_ports_and_nothing_else_happens,
                 a_member_whose_bytes_come_one_at_a_time_is_let_in,
                 a_server_with_a_wrong_certificate_stays_out_until_it_has_another,

@@ -11,7 +11,7 @@ use quorate_core::id::ServerId;
 use quorate_core::input::Plane;
 use quorate_core::message::{LearnerInfo, Packet};
 use quorate_core::wire;
-use quorate_core::zxid::Epoch;
+use quorate_core::zxid::{Epoch, Zxid};
 use quorate_tls::Settings;
 
 use super::certificates::{Authority, Flaw, Holder};
@@ -100,6 +100,32 @@ pub async fn servers_form_with_tls_and_go_on_without_their_leader<R: Runtime>(st
     let restored = stage.all_entries(ensemble.server(leader)).await;
     assert_eq!(restored[..20], expected[..]);
     assert_eq!(restored.len(), 21);
+}
+
+/// What waits within TLS for one that does not read goes out when it does, and holds none of the others up.
+pub async fn a_server_that_does_not_read_with_tls_gets_it_all_when_it_does<R: Runtime>(
+    stage: Stage<R>,
+) {
+    let authority = Authority::new("ours");
+    let stage = stage.gated(2);
+    let mut ensemble = stage.journals(1, 1);
+    for id in ensemble.ids() {
+        let mut config = secure(&ensemble, &authority, id);
+        config.core.history.window_count = 5;
+        ensemble.start_as(config).await;
+    }
+    let (leader, _) = ensemble.agreed().await;
+    let gate = &stage.runtime(1).gate;
+    gate.hold();
+    let (writer, count) = (ensemble.server(leader).clone(), 30);
+    let mut last = Zxid::ZERO;
+    for number in 0..count {
+        last = stage.propose(&writer, numbered(number, 900_000)).await.zxid;
+    }
+    gate.release();
+    let server = ensemble.server(ensemble.observers()[0]);
+    stage.until("the rest", || server.status().metrics.applied == last).await;
+    assert_eq!(stage.entries(server).await.len(), count);
 }
 
 /// What a stranger says first on a port.
