@@ -36,6 +36,8 @@ mod progress;
 pub(crate) mod reach;
 mod reader;
 #[cfg(feature = "tls")]
+pub(crate) mod reload;
+#[cfg(feature = "tls")]
 mod replayed;
 pub(crate) mod resolve;
 #[cfg_attr(not(feature = "tls"), path = "net/no_tls.rs")]

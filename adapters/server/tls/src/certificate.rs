@@ -43,6 +43,12 @@ impl<'a> Certificate<'a> {
         shown.collect()
     }
 
+    /// Which one it is, for people.
+    pub(crate) fn shown(&self) -> String {
+        let (serial, ends) = (self.0.raw_serial_as_string(), self.0.validity().not_after);
+        format!("{}, serial {serial}, until {ends}", self.subject())
+    }
+
     pub(crate) fn names(&self) -> Result<PeerNames, Failure> {
         let unreadable =
             |_| Failure::new(Reason::Malformed, "its alternative names cannot be read");

@@ -64,14 +64,29 @@ pub struct Mismatch {
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.claimed {
-            Some(id) => write!(f, "claims {id}; ")?,
-            None => f.write_str("claims no id; ")?,
+            Some(id) => write!(f, "claims {id}; {}", self.certificate()),
+            None => write!(f, "claims no id; {}", self.certificate()),
         }
-        write!(f, "certificate names {}", self.names)?;
-        if self.by_id {
+    }
+}
+
+impl Mismatch {
+    /// What the certificate says, and whose that is; without who claimed what.
+    pub fn certificate(&self) -> impl fmt::Display + '_ {
+        Said(self)
+    }
+}
+
+struct Said<'a>(&'a Mismatch);
+
+impl fmt::Display for Said<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(mismatch) = self;
+        write!(f, "certificate names {}", mismatch.names)?;
+        if mismatch.by_id {
             return f.write_str(", and ids are what counts");
         }
-        match &self.of[..] {
+        match &mismatch.of[..] {
             [] => f.write_str(", which are hosts of no member"),
             of => {
                 let of: Vec<_> = of.iter().map(ToString::to_string).collect();

@@ -15,13 +15,14 @@
 //! Sessions are never resumed, so that each link is a look at the certificate; no server name is sent, since nothing depends
 //! on it; early data is off. rustls's provider is handed over, and the process's own one is neither set nor used.
 //!
-//! No runtime and no socket is here, and only [`Tls::open`] reads files.
+//! No runtime and no socket is here, and only [`Tls::open`] and [`Marks::of`] look at files.
 #![forbid(unsafe_code, unused_must_use)]
 
 mod certificate;
 mod error;
 mod first_bytes;
 mod identity;
+mod marks;
 mod names;
 mod provider;
 mod reason;
@@ -34,6 +35,7 @@ mod verifier;
 pub use error::{StoreError, TlsError};
 pub use first_bytes::{FirstBytes, Speaks};
 pub use identity::{IdentityMode, Mismatch, Verdict, judge};
+pub use marks::Marks;
 pub use names::{Named, PeerNames};
 pub use quorate_keystore::{Kind as StoreKind, Password};
 pub use reason::{Failure, Reason};

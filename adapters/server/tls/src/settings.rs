@@ -32,6 +32,9 @@ pub struct Settings {
     pub identity: IdentityMode,
     /// How long the first byte and the handshake together may take (`ssl.quorum.handshakeDetectionTimeoutMillis`; 5 s).
     pub handshake_time: Duration,
+    /// How often it is looked whether the stores have changed (`quorate.ssl.reloadInterval`; 10 s); never, if none
+    /// (`sslQuorumReloadCertFiles=false`). Links that are up stay as they are.
+    pub reload: Option<Duration>,
 }
 
 impl Settings {
@@ -48,6 +51,7 @@ impl Settings {
             verify_names: true,
             identity: IdentityMode::Member,
             handshake_time: Duration::from_secs(5),
+            reload: Some(Duration::from_secs(10)),
         }
     }
 

@@ -15,6 +15,7 @@ use rustls_pki_types::{CertificateDer, UnixTime};
 
 use crate::certificate::Certificate;
 use crate::error::{StoreError, TlsError};
+use crate::marks::Marks;
 use crate::names::PeerNames;
 use crate::provider::provider;
 use crate::reason::Failure;
@@ -42,6 +43,8 @@ pub struct Tls {
     versions: Vec<&'static SupportedProtocolVersion>,
     acceptor: Arc<ServerConfig>,
     notices: Vec<Notice>,
+    marks: Marks,
+    shown: String,
 }
 
 impl fmt::Debug for Tls {
@@ -57,6 +60,8 @@ impl Tls {
     ///
     /// A [`TlsError`] that names the file, what is wrong, and what to do.
     pub fn open(settings: Settings) -> Result<Self, TlsError> {
+        // Before they are read: what changes meanwhile is seen at the next look.
+        let marks = Marks::of(&settings);
         let provider = Arc::new(provider(&settings)?);
         let (own, mut notices) = own(&settings, &provider)?;
         let trusted = stores::trusted(&settings.trust_store)?;
@@ -84,7 +89,9 @@ impl Tls {
         acceptor.send_tls13_tickets = 1;
         acceptor.max_early_data_size = 0;
         let acceptor = Arc::new(acceptor);
-        Ok(Self { settings, trust, own, provider, versions, acceptor, notices })
+        let shown = own.cert.first().map(|leaf| Certificate::read(leaf).map(|read| read.shown()));
+        let shown = shown.and_then(Result::ok).unwrap_or_default();
+        Ok(Self { settings, trust, own, provider, versions, acceptor, notices, marks, shown })
     }
 
     /// What it was told.
@@ -95,6 +102,16 @@ impl Tls {
     /// What its operator should know.
     pub fn notices(&self) -> &[Notice] {
         &self.notices
+    }
+
+    /// Its files, as they were when they were read.
+    pub const fn marks(&self) -> &Marks {
+        &self.marks
+    }
+
+    /// Its own certificate, for people: whose it is, its serial number, when it ends.
+    pub fn own(&self) -> &str {
+        &self.shown
     }
 
     /// For the side that accepts.

@@ -22,8 +22,8 @@ use futures_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 use quorate_core::id::ServerId;
 use quorate_core::membership::Membership;
 use quorate_tls::{
-    Check, Failure, FirstBytes, IdentityMode, PeerNames, Reason, Speaks, Tls, Verdict, judge,
-    names_of,
+    Check, Failure, FirstBytes, IdentityMode, Marks, PeerNames, Reason, Settings, Speaks, Tls,
+    Verdict, judge, names_of,
 };
 
 use crate::lock::locked;
@@ -35,7 +35,7 @@ use crate::net::wire::Wire;
 /// What the connections of a server need for TLS.
 #[derive(Debug)]
 pub(crate) struct Secure {
-    tls: Tls,
+    tls: Mutex<Arc<Tls>>,
     /// All that this server knows to be in force, or on their way.
     memberships: Mutex<Arc<[Membership]>>,
 }
@@ -54,7 +54,24 @@ pub(super) struct Accepted<S> {
 
 impl Secure {
     pub(crate) fn new(tls: Tls, memberships: Vec<Membership>) -> Self {
-        Self { tls, memberships: Mutex::new(memberships.into()) }
+        Self { tls: Mutex::new(Arc::new(tls)), memberships: Mutex::new(memberships.into()) }
+    }
+
+    fn tls(&self) -> Arc<Tls> {
+        Arc::clone(&locked(&self.tls))
+    }
+
+    /// Its stores have changed: this counts for links to come.
+    pub(super) fn replace(&self, tls: Tls) {
+        *locked(&self.tls) = Arc::new(tls);
+    }
+
+    pub(super) fn marks(&self) -> Marks {
+        self.tls().marks().clone()
+    }
+
+    pub(super) fn settings(&self) -> Settings {
+        self.tls().settings().clone()
     }
 
     /// Others are in force now, or on their way.
@@ -63,11 +80,11 @@ impl Secure {
     }
 
     pub(super) fn dials(&self) -> bool {
-        self.tls.settings().dials_tls
+        self.tls().settings().dials_tls
     }
 
     pub(crate) fn handshake_time(&self) -> Duration {
-        self.tls.settings().handshake_time
+        self.tls().settings().handshake_time
     }
 
     /// Whether a link whose certificate has these names may be one with `claimed`; what its operator should know, if
@@ -80,7 +97,7 @@ impl Secure {
         // It was let in without a certificate, or without TLS.
         let Some(names) = names else { return Ok(None) };
         let memberships = Arc::clone(&locked(&self.memberships));
-        match judge(claimed, names, &memberships, self.tls.settings().identity) {
+        match judge(claimed, names, &memberships, self.tls().settings().identity) {
             Verdict::Allowed => Ok(None),
             Verdict::Told(mismatch) => Ok(Some(mismatch.to_string())),
             Verdict::Refused(mismatch) => {
@@ -104,7 +121,7 @@ impl Secure {
                 Err(error) => return Err(Failure::of(&error).into()),
             };
             match Speaks::told_by(first) {
-                Speaks::Plain if self.tls.settings().accepts_plain => {
+                Speaks::Plain if self.tls().settings().accepts_plain => {
                     Ok(Accepted { wire: Wire::Plain(stream), received, names: None })
                 }
                 Speaks::Plain => {
@@ -113,7 +130,7 @@ impl Secure {
                 }
                 Speaks::Tls => {
                     let stream = Replayed { before: received, stream };
-                    let shaken = TlsAcceptor::from(self.tls.acceptor()).accept(stream).await;
+                    let shaken = TlsAcceptor::from(self.tls().acceptor()).accept(stream).await;
                     let stream = shaken.map_err(|error| Failure::of(&error))?;
                     let shown = stream.get_ref().1.peer_certificates();
                     let names = shown.and_then(<[_]>::first).map(names_of).transpose()?;
@@ -135,7 +152,7 @@ impl Secure {
         stream: S,
         peer: ServerId,
     ) -> Result<Wire<S>, Refusal> {
-        let mode = self.tls.settings().dialled_mode();
+        let mode = self.tls().settings().dialled_mode();
         let memberships = Arc::clone(&locked(&self.memberships));
         let check: Check =
             Arc::new(move |names| match judge(Some(peer), names, &memberships, mode) {
@@ -151,10 +168,13 @@ impl Secure {
                 Verdict::Refused(mismatch) => {
                     let by_id = mode == IdentityMode::Id;
                     let reason = if by_id { Reason::Identity } else { Reason::Name };
-                    Err(Failure::new(reason, format!("dialled as {peer}; {}", mismatch)))
+                    Err(Failure::new(
+                        reason,
+                        format!("dialled as {peer}; {}", mismatch.certificate()),
+                    ))
                 }
             });
-        let dialler = self.tls.dialler(check);
+        let dialler = self.tls().dialler(check);
         let dialler =
             dialler.map_err(|error| Failure::new(Reason::Malformed, error.to_string()))?;
         // It is not sent: nothing depends on it, and names are judged by the configuration.

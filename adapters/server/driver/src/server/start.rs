@@ -42,6 +42,8 @@ use crate::net::events::{LoopEvent, Shared};
 use crate::net::handshakes::Handshakes;
 use crate::net::listen::{self, Bound, Listeners};
 use crate::net::oracle;
+#[cfg(feature = "tls")]
+use crate::net::reload;
 use crate::net::resolve::Resolver;
 use crate::net::tls::Secure;
 use crate::permits::Permits;
@@ -332,6 +334,14 @@ fn network<R: Runtime>(
     if let Some(path) = config.oracle_path.clone() {
         let (tick, runtime) = (config.core.timing.tick, acceptors.runtime.clone());
         acceptors.spawn(oracle::watch(path, tick, Arc::clone(shared), runtime));
+    }
+    #[cfg(feature = "tls")]
+    if let (Some(secure), Some(tls)) = (secure, &config.tls) {
+        if let Some(every) = tls.reload {
+            let (runtime, shared) = (acceptors.runtime.clone(), Arc::clone(shared));
+            let watching = reload::watch(runtime, shared, Arc::clone(secure), every);
+            acceptors.spawn(async move { match watching.await {} });
+        }
     }
     let acceptor = Acceptor {
         shared: Arc::clone(shared),

@@ -249,6 +249,7 @@ macro_rules! tls_suite {
                 a_member_whose_bytes_come_one_at_a_time_is_let_in,
                 a_server_with_a_wrong_certificate_stays_out_until_it_has_another,
                 an_ensemble_comes_to_tls_one_server_at_a_time,
+                a_certificate_that_is_replaced_is_shown_to_whoever_comes_then,
                 a_plain_server_knows_tls_when_it_sees_it,
             }
         }

@@ -301,6 +301,61 @@ pub async fn an_ensemble_comes_to_tls_one_server_at_a_time<R: Runtime>(stage: St
     stage.until("no plain link", none_is_plain).await;
 }
 
+/// The certificate that a server shows.
+async fn shown<R: Runtime>(
+    stage: &Stage<R>,
+    ensemble: &Ensemble<R>,
+    authority: &Authority,
+) -> Vec<u8> {
+    let id = ensemble.ids()[0];
+    let stream = ensemble.connect(id, Plane::Election).await;
+    let stranger = authority.stranger(Some(&authority.for_server(ServerId(200))));
+    let shaken = TlsConnector::from(stranger).connect("127.0.0.1".try_into().unwrap(), stream);
+    let stream = stage.within("a handshake", shaken).await.unwrap();
+    stream.get_ref().1.peer_certificates().unwrap()[0].to_vec()
+}
+
+/// As long as what is there is not good, what was there stays.
+pub async fn a_certificate_that_is_replaced_is_shown_to_whoever_comes_then<R: Runtime>(
+    stage: Stage<R>,
+) {
+    let authority = Authority::new("ours");
+    let mut ensemble = stage.electors(1, 0);
+    let id = ensemble.ids()[0];
+    let mut config = secure(&ensemble, &authority, id);
+    let settings = config.tls.as_mut().unwrap();
+    settings.reload = Some(Duration::from_millis(20));
+    let own = settings.key_store.path.clone();
+    ensemble.start_as(config).await;
+    let mut before = shown(&stage, &ensemble, &authority).await;
+    let good = fs::read(&own).unwrap();
+    for half_written in [false, true] {
+        if half_written {
+            fs::write(&own, &good[..good.len() / 2]).unwrap();
+            assert_eq!(shown(&stage, &ensemble, &authority).await, before);
+        }
+        drop(settings_of_another(&ensemble, &authority, id));
+        let changed = async {
+            loop {
+                let now = shown(&stage, &ensemble, &authority).await;
+                if now != before {
+                    return now;
+                }
+            }
+        };
+        before = stage.within("another certificate", changed).await;
+    }
+}
+
+/// Writes other stores in the place of those that are there.
+fn settings_of_another<R: Runtime>(
+    ensemble: &Ensemble<R>,
+    authority: &Authority,
+    id: ServerId,
+) -> Settings {
+    settings(ensemble, authority, &authority.for_server(id), id)
+}
+
 pub async fn a_plain_server_knows_tls_when_it_sees_it<R: Runtime>(stage: Stage<R>) {
     let mut ensemble = stage.electors(1, 0);
     ensemble.start_all().await;

@@ -89,7 +89,7 @@ const NOT_USED: [(&str, &[&str]); 13] = [
     ),
     (
         "there is no TLS between servers unless sslQuorum or portUnification is true",
-        &["ssl.quorum.*", "sslQuorumReloadCertFiles", "fips-mode", "quorate.ssl.identity"],
+        &["ssl.quorum.*", "sslQuorumReloadCertFiles", "fips-mode", "quorate.ssl.*"],
     ),
     ("there is no TLS for clients", &["ssl.*", "ocsp.enable"]),
     ("there is no SASL", &["quorum.auth.*", "quorum.cnxn.threads.size", "kerberos.*", "sasl*"]),

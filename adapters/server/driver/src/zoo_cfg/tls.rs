@@ -39,6 +39,11 @@ pub(super) fn read(entries: &mut Entries<'_>) -> Result<Option<Settings>, Config
     if let Some(limit) = entries.millis("ssl.quorum.handshakeDetectionTimeoutMillis", 1)? {
         settings.handshake_time = limit;
     }
+    let interval = entries.millis("quorate.ssl.reloadInterval", 1)?;
+    settings.reload = interval.or(settings.reload);
+    if !entries.boolean("sslQuorumReloadCertFiles", true)? {
+        settings.reload = None;
+    }
     if let Some(Setting { at, key, value }) = both.filter(|_| accepts_both) {
         let what = "whoever reaches the ports can still go without TLS";
         entries.warn(at, Caution::Weakens { key, value, what });
@@ -165,8 +170,7 @@ const TRUST_STORE: StoreKeys = StoreKeys {
 };
 const KINDS: &str =
     "JKS, PKCS12 or PEM; keytool -importkeystore -deststoretype PKCS12 makes one of the others";
-const WITHOUT_EFFECT: [(&str, &str); 3] = [
+const WITHOUT_EFFECT: [(&str, &str); 2] = [
     ("ssl.quorum.allowReverseDnsLookup", "names are never looked up backwards"),
-    ("sslQuorumReloadCertFiles", "stores are read when the server starts"),
     ("fips-mode", "no module is selected by it, and names are checked all the same"),
 ];

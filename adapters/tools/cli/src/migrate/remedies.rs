@@ -76,7 +76,7 @@ const REFUSALS: [(&[&str], &str, ()); 9] = [
     ),
 ];
 
-const DANGERS: [(&[&str], &str, &str); 12] = [
+const DANGERS: [(&[&str], &str, &str); 13] = [
     (
         &["snapshot.trust.empty"],
         "a server without a snapshot starts from its log alone, which is right once, after an upgrade from 3.4",
@@ -116,6 +116,12 @@ const DANGERS: [(&[&str], &str, &str); 12] = [
         &["skipACL"],
         "access lists forbid nothing at this server",
         "set it alike on all servers, rather off",
+    ),
+    (
+        &["sslQuorum"],
+        "certificates are looked at more closely here than by ZooKeeper 3.9: each has to name a host of its server's line",
+        "begin with quorate.ssl.identity=warn, which tells of those that do not; ssl.quorum.hostnameVerification=false asks \
+         for no names at all",
     ),
     (
         &["ssl.*", "ocsp.enable"],

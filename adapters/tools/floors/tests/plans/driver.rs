@@ -82,6 +82,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("net::reader", Floor(3)),
     ("net::writer", Floor(3)),
     ("net::events", Floor(2)),
+    ("net::reload", Floor(5)),
     ("net::tls", Floor(4)),
     ("net::no_tls", Floor(4)),
     ("net::client_outbound", Floor(2)),

@@ -7,6 +7,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("verifier", Floor(5)),
     ("trust", Floor(4)),
     ("provider", Floor(4)),
+    ("marks", Floor(4)),
     ("stores", Floor(4)),
     ("certificate", Floor(3)),
     ("error", Floor(1)),
