@@ -124,6 +124,28 @@ fn a_certificate_that_stands_in_the_trust_store_is_trusted_whatever_it_says_of_i
     }
 }
 
+/// It is trusted for itself: neither for ever, nor for what it does not say, nor for others.
+#[test]
+fn a_certificate_of_the_trust_store_is_looked_at_and_signs_for_no_other() {
+    let dir = Dir::new("known");
+    let good = self_signed(params(&["zk1.test"]), false);
+    let mut ended = params(&["zk2.test"]);
+    ended.not_before = rcgen::date_time_ymd(2001, 1, 1);
+    ended.not_after = rcgen::date_time_ymd(2002, 1, 1);
+    let ended = self_signed(ended, false);
+    let member = Authority::that_is_none("zk3.test");
+    let signed = member.sign(&params(&["zk1.test"]));
+    let (known, trusted) = (member.pem(), [good.certificate.as_str(), &ended.certificate]);
+    let one = opened(&dir, "1", &good, &[trusted[0], trusted[1], &known]);
+    let two = opened(&dir, "2", &ended, &trusted);
+    let reason = |outcome: (Outcome, ClientConnection)| outcome.0;
+    let refused = (Some(Reason::RefusedByPeer), Some(Reason::Expired));
+    assert_eq!(reason(connect(&two, &one, any())), refused);
+    let three = opened(&dir, "3", &signed, &trusted);
+    let refused = (Some(Reason::RefusedByPeer), Some(Reason::UnknownAuthority));
+    assert_eq!(reason(connect(&three, &one, any())), refused);
+}
+
 #[test]
 fn who_is_not_trusted_is_refused_and_the_reason_said() {
     let dir = Dir::new("refused");

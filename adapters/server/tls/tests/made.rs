@@ -54,6 +54,13 @@ impl Authority {
         Self { certificate, key }
     }
 
+    /// Whoever holds a certificate that does not say that it may sign, and signs with it.
+    pub(crate) fn that_is_none(name: &str) -> Self {
+        let key = KeyPair::generate().unwrap();
+        let certificate = params(&[name]).self_signed(&key).unwrap();
+        Self { certificate, key }
+    }
+
     pub(crate) fn pem(&self) -> String {
         self.certificate.pem()
     }

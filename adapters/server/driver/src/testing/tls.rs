@@ -18,7 +18,7 @@ use super::certificates::{Authority, Flaw, Holder};
 use super::journal::numbered;
 use super::line::{Line, introduction};
 use super::{Ensemble, Stage};
-use crate::{Application, Runtime, Server, ServerConfig};
+use crate::{Application, Dialled, Runtime, Server, ServerConfig};
 
 /// The configuration of a server with a certificate of its own.
 fn secure<R: Runtime, A: Application>(
@@ -266,6 +266,12 @@ pub async fn a_server_with_a_wrong_certificate_stays_out_until_it_has_another<R:
     let outside = ensemble.server(ids[2]);
     let told = || failures(outside, "election", "dial", "refused-by-peer") > 0;
     stage.until("being told", told).await;
+    // Its dials have failed: it has not held such a link to be up.
+    let failed = |dialled: &Dialled| {
+        let failure = dialled.failure.as_deref().unwrap_or_default();
+        failure.contains("refused-by-peer")
+    };
+    stage.until("a failed dial", || outside.dials().iter().any(failed)).await;
     assert_eq!(outside.status().peer.linked, []);
     assert_eq!(ensemble.agreed_but_for(&[ids[2]]).await, agreed);
     // And one that holds another member's.
