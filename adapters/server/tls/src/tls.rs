@@ -114,6 +114,12 @@ impl Tls {
         &self.shown
     }
 
+    /// What its own certificate calls this server.
+    pub fn own_names(&self) -> PeerNames {
+        let own = self.own.cert.first().and_then(|leaf| names_of(leaf).ok());
+        own.unwrap_or_default()
+    }
+
     /// For the side that accepts.
     pub fn acceptor(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.acceptor)

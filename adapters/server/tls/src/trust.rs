@@ -54,12 +54,8 @@ impl TrustSet {
         if chain.len() >= CHAIN_MAX {
             return Err(refused(Failure::new(Reason::Malformed, "its chain is too long")));
         }
-        let read = Certificate::read(leaf).map_err(refused)?;
-        read.check_key().map_err(refused)?;
-        if self.entries.contains(leaf.as_ref()) {
-            let known = read.check_time(now).and_then(|()| read.check_use(side));
-            known.map_err(told_by_alert)?;
-        } else {
+        let known = self.entries.contains(leaf.as_ref());
+        if !known {
             let usage = match side {
                 Side::Dials => KeyUsage::client_auth(),
                 Side::Accepts => KeyUsage::server_auth(),
@@ -67,8 +63,14 @@ impl TrustSet {
             let end = EndEntityCert::try_from(leaf).map_err(|error| of_path(&error))?;
             end.verify_for_usage(algorithms.all, &self.anchors, chain, now, usage, None, None)
                 .map_err(|error| of_path(&error))?;
-            read.check_use(side).map_err(told_by_alert)?;
         }
+        // Read only now: what a stranger has written is looked at no further than its signature.
+        let read = Certificate::read(leaf).map_err(refused)?;
+        read.check_key().map_err(refused)?;
+        if known {
+            read.check_time(now).map_err(told_by_alert)?;
+        }
+        read.check_use(side).map_err(told_by_alert)?;
         read.names().map_err(refused)
     }
 }

@@ -24,6 +24,8 @@ use quorate_core::peer::Peer;
 use quorate_core::recorder::Recorder;
 use quorate_leadership::LeadershipGate;
 use quorate_storage::Found;
+#[cfg(feature = "tls")]
+use quorate_tls::{Verdict, judge};
 
 use crate::config::{MembershipFiles, ServerConfig};
 use crate::disk::Disk;
@@ -375,7 +377,18 @@ async fn secure(config: &ServerConfig) -> Result<Option<Arc<Secure>>, StartError
     }
     let core = &config.core;
     let known = [Some(&core.membership), core.next_membership.as_ref()];
-    let known = known.into_iter().flatten().cloned().collect();
+    let known: Vec<_> = known.into_iter().flatten().cloned().collect();
+    let mode = tls.settings().dialled_mode();
+    if let Verdict::Refused(mismatch) | Verdict::Told(mismatch) =
+        judge(Some(core.id), &tls.own_names(), &known, mode)
+    {
+        let (sid, seen) = (core.id.0, mismatch.certificate());
+        tracing::warn!(
+            event = "tls.notice",
+            sid,
+            "the others will not take this server's certificate for its own: {seen}"
+        );
+    }
     Ok(Some(Arc::new(Secure::new(tls, known))))
 }
 
