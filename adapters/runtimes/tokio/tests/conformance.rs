@@ -24,4 +24,5 @@ mod multi_thread {
     }
 
     quorate_driver::suite!([Tokio], block_on);
+    quorate_driver::tls_suite!([Tokio], block_on);
 }

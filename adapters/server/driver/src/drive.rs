@@ -46,6 +46,7 @@ use crate::net::dial::Dialler;
 use crate::net::events::{LoopEvent, Shared};
 use crate::net::listen::Listeners;
 use crate::net::outbound::Outbound;
+use crate::net::tls::Secure;
 use crate::proposals::{Proposals, Seen};
 use crate::runtime::Runtime;
 use crate::status::Published;
@@ -94,6 +95,10 @@ pub(crate) struct Driver<R: Runtime, A: Application> {
     pub(crate) disk_retry: Duration,
     /// What the oracle said last.
     pub(crate) oracle: Option<bool>,
+    /// TLS between servers; none where they speak without it.
+    pub(crate) secure: Option<Arc<Secure>>,
+    /// The versions of the memberships by which certificates are judged.
+    pub(crate) known: (i64, Option<i64>),
     /// The ports of this server.
     pub(crate) listeners: Listeners<R>,
     /// Where its introductions say that it listens for elections.

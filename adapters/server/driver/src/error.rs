@@ -79,6 +79,10 @@ pub enum StartError {
     /// The system gives no thread.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),
+    /// TLS between servers cannot be had as it is wanted: a store is not good, say.
+    #[cfg(feature = "tls")]
+    #[error(transparent)]
+    Tls(#[from] quorate_tls::TlsError),
 }
 
 /// What to look at where an address is not this machine's: most often the id is another server's.

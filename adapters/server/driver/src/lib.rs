@@ -19,10 +19,12 @@
 //!   application is, and a service, stands in `quorate-application`.
 //! - [`Leadership`]: the guard, from `quorate-leadership`.
 //! - [`zoo_cfg`]: ZooKeeper's configuration files.
+//! - `tls`, a feature: TLS between servers (`ServerConfig::tls`); who is trusted and may be which server is decided in
+//!   `quorate-tls`.
 //! - `testing`, a feature: the scenarios that every runtime's crate is tested with.
 //!
 //! Everything that others can make us hold is bounded: connections that have not introduced themselves
-//! (128, the oldest of the host that has most makes room), unfinished messages (16 MiB in all), events that
+//! (128, the oldest of the host that has most makes room; with TLS 64 at both ports, 8 of one host), unfinished messages (16 MiB in all), events that
 //! wait for the loop (256, of them 8 long messages; beyond that readers wait), packets that wait for one
 //! learner (8 MiB, beyond that its link ends), notifications that wait for one peer (1, the newest), a snapshot or a part of the log on
 //! its way (1 MiB for each link), transactions that wait for the application (64 MiB; the rest is read

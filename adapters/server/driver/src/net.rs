@@ -22,16 +22,26 @@ pub(crate) mod codec;
 mod descriptors;
 pub(crate) mod dial;
 pub(crate) mod events;
-mod handshakes;
+pub(crate) mod handshakes;
+pub(crate) mod held_back;
 mod link;
 pub(crate) mod listen;
 mod listen_address;
 mod listening_socket;
+pub(crate) mod open_links;
 pub(crate) mod oracle;
 pub(crate) mod outbound;
 mod port_health;
 mod progress;
 pub(crate) mod reach;
 mod reader;
+#[cfg(feature = "tls")]
+pub(crate) mod reload;
+#[cfg(feature = "tls")]
+mod replayed;
 pub(crate) mod resolve;
+#[cfg_attr(not(feature = "tls"), path = "net/no_tls.rs")]
+pub(crate) mod tls;
+pub(crate) mod tls_failures;
+pub(crate) mod wire;
 mod writer;

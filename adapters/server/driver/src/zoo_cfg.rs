@@ -4,7 +4,7 @@
 //! turned into a [`ZooCfg`] of typed values, once, at start. A value that is wrong refuses the whole
 //! file: a server that takes a default instead is one that behaves otherwise than its operator thinks.
 //! A setting of ZooKeeper that has no effect here, or a key that nothing knows, is a [`Warning`] with the reason; one that
-//! asks for what would be missed if it were not there (TLS, SASL, enforced quotas, observer masters,
+//! asks for what would be missed if it were not there (TLS for clients, SASL, enforced quotas, observer masters,
 //! …) refuses the file. Warnings and refusals name file, line, key and value.
 //!
 //! The rules of properties files and the grammar of `server.N`, `group.G` and `weight.N` are the
@@ -41,6 +41,8 @@
 //! | `quorate.java.oldest` | not known | the oldest version of ZooKeeper among servers and clients, or `none`: from 3.9.0 on events carry zxids, from 3.7.2, 3.8.2 and 3.9.0 on a create2 within a multi is one |
 //! | `quorate.unsyncedLimitInKb` | 65536 | how much a learner holds that its disk does not have, before it gives up its leader |
 //! | `quorate.self` | none | the server's own line while the membership has none for it: before it joins, after it was removed |
+//! | `quorate.ssl.identity` | `member` | with TLS between servers, what a certificate has to say about the server that is claimed with it: that it names a host of its line (`member`), `urn:quorate:server:N` (`id`), nothing (`off`), or as `member` and only told (`warn`); `off` if `ssl.quorum.hostnameVerification` is false |
+//! | `quorate.ssl.reloadInterval` | 10000 | every how many ms it is looked whether the stores of TLS between servers have changed; where ZooKeeper does so only with `sslQuorumReloadCertFiles=true`, here `false` turns it off |
 //! | `quorate.membership.forget` | 0 | the operator's word: changes of the membership up to this version bind this server no more |
 //!
 //! # Defaults that differ
@@ -69,6 +71,8 @@ mod log;
 mod members;
 mod parse;
 mod refusals;
+#[cfg(feature = "tls")]
+mod tls;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -224,6 +228,10 @@ pub struct ZooCfg {
     pub election: Election,
     /// Whether a server with an empty data directory may vote (`db.autocreate`, true).
     pub autocreate: bool,
+    /// TLS between servers (`sslQuorum`, `portUnification`, `ssl.quorum.*`, `quorate.ssl.identity`); none if both of the first
+    /// are false. The stores are read when the server starts, not with the file.
+    #[cfg(feature = "tls")]
+    pub tls: Option<quorate_tls::Settings>,
     /// What the operator should know, in the order of lines.
     pub warnings: Vec<Warning>,
 }

@@ -202,8 +202,15 @@ fn wrong_values_are_refused_with_file_line_key_and_value() {
             "fastleader.maxNotificationInterval=100",
             "should be at least fastleader.minNotificationInterval, which is 200",
         ),
+        #[cfg(not(feature = "tls"))]
         ("sslQuorum=true", "TLS between servers is not supported yet"),
+        #[cfg(not(feature = "tls"))]
         ("zookeeper.portUnification=true", "TLS between servers is not supported yet"),
+        (
+            "ssl.quorum.ocsp=true",
+            "asking an authority whether a certificate is revoked is not supported yet",
+        ),
+        ("quorate.ssl.crlFile=/x", "a list of revoked certificates is not supported yet"),
         ("quorum.auth.enableSasl=true", "SASL between servers is not supported yet"),
         ("secureClientPort=2281", "TLS for clients is not supported yet"),
         ("zookeeper.client.portUnification=true", "TLS for clients is not supported yet"),
@@ -523,7 +530,8 @@ fn keys_without_effect() {
         ),
         (
             "ssl.quorum.keyStore.location=/k",
-            "a key of ZooKeeper that has no effect here: there is no TLS",
+            "a key of ZooKeeper that has no effect here: there is no TLS between servers unless sslQuorum or \
+             portUnification is true",
         ),
         ("ticktime=5", "unknown key, it has no effect; did you mean tickTime?"),
         (
@@ -565,6 +573,10 @@ fn no_setting_of_zookeeper_is_passed_over() {
         let text = format!("{BASE}{THREE}{setting}");
         match parse(&text, &[("/data/myid", "2")]) {
             Err(ConfigError::NotSupported { .. }) => "refused".to_owned(),
+            // These want stores; without the feature they are refused.
+            Err(ConfigError::Missing { key: "ssl.quorum.keyStore.location", .. }) => {
+                "refused".to_owned()
+            }
             Err(error) => error.to_string(),
             Ok(cfg) => match &cfg.warnings[..] {
                 [] => "taken".to_owned(),
@@ -918,7 +930,7 @@ fn no_secret_stands_in_a_warning_or_a_refusal() {
 
 #[test]
 fn a_survey_names_every_line_that_refuses_the_file_and_reads_the_rest() {
-    let lines = "sslQuorum=true\nquorum.auth.enableSasl=true\nenforceQuota=true\nportUnification=false\n\
+    let lines = "enforce.auth.enabled=true\nquorum.auth.enableSasl=true\nenforceQuota=true\nportUnification=false\n\
                  authProvider.1=a.b.C\nauthProvider.sasl=d.E\nsnapCount=7777\nnosuchkey=1\n\
                  SASLAuthenticationProvider.superPassword=letmein\n";
     let text = format!("{BASE}{THREE}{lines}");
@@ -930,7 +942,7 @@ fn a_survey_names_every_line_that_refuses_the_file_and_reads_the_rest() {
         .map(|(setting, _)| (setting.at.line, setting.key.as_str()))
         .collect();
     let expected = [
-        (9, "sslQuorum"),
+        (9, "enforce.auth.enabled"),
         (10, "quorum.auth.enableSasl"),
         (11, "enforceQuota"),
         (13, "authProvider.1"),
@@ -940,10 +952,10 @@ fn a_survey_names_every_line_that_refuses_the_file_and_reads_the_rest() {
     let rest = survey.rest.unwrap();
     assert_eq!(rest.snap_count, 7777);
     assert_eq!(rest.warnings.len(), 2, "{:?}", rest.warnings);
-    assert_eq!(survey.settings["sslQuorum"].at.line, 9);
+    assert_eq!(survey.settings["enforce.auth.enabled"].at.line, 9);
     assert_eq!(survey.settings["SASLAuthenticationProvider.superPassword"].shown(), "***");
     // What is wrong beside those lines is still wrong.
-    let text = format!("{BASE}{THREE}sslQuorum=true\nportUnification=perhaps\n");
+    let text = format!("{BASE}{THREE}enforceQuota=true\nportUnification=perhaps\n");
     let survey = Survey::of("zoo.cfg", &text, &JvmFlags::default(), myid).unwrap();
     assert_eq!(survey.not_supported.len(), 1);
     assert!(survey.rest.unwrap_err().to_string().contains("portUnification=perhaps"));
@@ -986,4 +998,102 @@ fn what_a_newer_file_changes_counts_at_once_or_at_a_restart() {
     std::fs::write(dir.path().join("dynamic"), format!("{THREE}server.4=zk4:1:2;2181")).unwrap();
     let newer = read(&format!("{written}{reconfig}dynamicConfigFile=/data/dynamic"));
     assert!(running.changes(&newer).is_empty(), "{:?}", running.changes(&newer));
+}
+
+#[cfg(feature = "tls")]
+mod tls {
+    use std::time::Duration;
+
+    use quorate_tls::{
+        ClientAuth, IdentityMode, Password, StoreKind, StorePassword, Suite, Versions,
+    };
+
+    use super::*;
+
+    const MYID: &[(&str, &str)] = &[("/data/myid", "2")];
+    const STORES: &str = "ssl.quorum.keyStore.location=/etc/zk/own.jks\nssl.quorum.keyStore.passwordPath=/etc/zk/pw\n\
+                          ssl.quorum.trustStore.location=/etc/zk/trust\nssl.quorum.trustStore.type=pkcs12\n\
+                          ssl.quorum.trustStore.password=letmein\n";
+
+    fn with(lines: &str) -> ZooCfg {
+        parse(&format!("{BASE}{THREE}{STORES}{lines}"), MYID).unwrap()
+    }
+
+    #[test]
+    fn what_is_said_of_tls_between_servers_is_taken_as_zookeeper_means_it() {
+        let settings = with("sslQuorum=true\n").tls.unwrap();
+        assert!(settings.dials_tls && !settings.accepts_plain && settings.verify_names);
+        assert_eq!(settings.versions, Versions { tls12: true, tls13: true });
+        assert_eq!(
+            (settings.client_auth, settings.identity),
+            (ClientAuth::Need, IdentityMode::Member)
+        );
+        assert_eq!(settings.key_store.path.to_str(), Some("/etc/zk/own.jks"));
+        assert_eq!(settings.key_store.password, Some(StorePassword::File("/etc/zk/pw".into())));
+        assert_eq!(settings.trust_store.kind, Some(StoreKind::Pkcs12));
+        let password = Some(StorePassword::Inline(Password::new("letmein")));
+        assert_eq!(settings.trust_store.password, password);
+        assert!(!format!("{settings:?}").contains("letmein"));
+
+        let settings = with(
+            "zookeeper.portUnification=true\nssl.quorum.protocol=TLSv1.2\nssl.quorum.clientAuth=WANT\n\
+             ssl.quorum.hostnameVerification=false\nssl.quorum.handshakeDetectionTimeoutMillis=700\n\
+             ssl.quorum.ciphersuites=TLS_RSA_OLD:TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256\n",
+        );
+        let told: Vec<_> = settings.warnings.iter().map(ToString::to_string).collect();
+        for part in [
+            "portUnification=true: whoever",
+            "clientAuth=WANT: whoever",
+            "hostnameVerification=false: any",
+        ] {
+            assert!(told.iter().any(|told| told.contains(part)), "{part}: {told:?}");
+        }
+        let settings = settings.tls.unwrap();
+        assert!(!settings.dials_tls && settings.accepts_plain && !settings.verify_names);
+        assert_eq!(settings.versions, Versions { tls12: true, tls13: false });
+        assert_eq!(
+            (settings.client_auth, settings.identity),
+            (ClientAuth::Want, IdentityMode::Off)
+        );
+        assert_eq!(settings.handshake_time, Duration::from_millis(700));
+        assert_eq!(settings.suites, [Suite::EcdheRsaAes128]);
+        let id = "sslQuorum=true\nquorate.ssl.identity=id\nssl.quorum.enabledProtocols=TLSv1.3,TLSv1.1\n";
+        let cfg = with(id);
+        let settings = cfg.tls.unwrap();
+        assert_eq!(settings.identity, IdentityMode::Id);
+        assert_eq!(settings.versions, Versions { tls12: false, tls13: true });
+        assert_eq!(cfg.warnings.len(), 1, "{:?}", cfg.warnings);
+
+        assert_eq!(with("").tls, None);
+        assert_eq!(
+            with("sslQuorum=false\n").warnings.len(),
+            5,
+            "each key of the stores is told to be of no use"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_meant_refuses_the_file() {
+        for (line, expected) in [
+            ("ssl.quorum.keyStore.type=BCFKS", "should be JKS, PKCS12 or PEM"),
+            ("ssl.quorum.protocol=SSLv3", "should be TLSv1.2 or TLSv1.3"),
+            (
+                "ssl.quorum.enabledProtocols=TLSv1.1",
+                "should be a list with TLSv1.2, TLSv1.3 or both",
+            ),
+            ("ssl.quorum.ciphersuites=TLS_NULL", "should be some of TLS_AES_128_GCM_SHA256"),
+            ("ssl.quorum.clientAuth=perhaps", "should be none, want or need"),
+            ("quorate.ssl.identity=any", "should be off, warn, member or id"),
+        ] {
+            let error =
+                parse(&format!("{BASE}{THREE}{STORES}sslQuorum=true\n{line}\n"), MYID).unwrap_err();
+            assert!(error.to_string().contains(expected), "{line}: {error}");
+        }
+        let missing = parse(
+            &format!("{BASE}{THREE}portUnification=true\nssl.quorum.keyStore.location=/k.pem\n"),
+            MYID,
+        );
+        let missing = missing.unwrap_err().to_string();
+        assert!(missing.contains("ssl.quorum.trustStore.location is missing"), "{missing}");
+    }
 }

@@ -60,7 +60,9 @@ fn five_servers_one_of_them_an_observer_where_a_leader_has_just_begun() {
 
 #[test]
 fn servers_that_speak_tls_among_themselves_with_client_ports_that_answer_or_are_not_known() {
-    let text = format!("{BASICS}sslQuorum=true\n{THREE}");
+    let stores =
+        "ssl.quorum.keyStore.location=/own.p12\nssl.quorum.trustStore.location=/trust.p12\n";
+    let text = format!("{BASICS}sslQuorum=true\n{stores}{THREE}");
     let mut members = vec![follower(1), follower(2), leader(3)];
     for member in &mut members {
         member.election.as_mut().unwrap().answer = Err(Silence::HungUp);

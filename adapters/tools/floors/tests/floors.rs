@@ -12,7 +12,7 @@ use quorate_floors::{Place, sources, survey};
 
 use crate::plans::{
     application, cli, core, doctor, driver, etcd, http, keystore, leadership, metrics, recipes,
-    rescue, service, sim, storage, timeline, znode, zookeeper,
+    rescue, service, sim, storage, timeline, tls, znode, zookeeper,
 };
 
 /// The plans of all crates, by folder; a crate of one file needs none.
@@ -27,6 +27,7 @@ const PLANS: &[(&str, &[(&str, Place)])] = &[
     ("adapters/server/keystore", keystore::PLAN),
     ("adapters/server/metrics", metrics::PLAN),
     ("adapters/server/storage", storage::PLAN),
+    ("adapters/server/tls", tls::PLAN),
     ("adapters/server/application", application::PLAN),
     ("adapters/service/service", service::PLAN),
     ("adapters/tools/rescue", rescue::PLAN),

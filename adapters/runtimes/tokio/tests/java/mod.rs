@@ -21,6 +21,8 @@ use self::client::Client;
 
 /// Where Debian's packages put them; the first one names in its manifest what it needs besides.
 const JARS: [&str; 2] = ["/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j-simple.jar"];
+/// What ZooKeeper's TLS needs besides, and the manifest does not name.
+const NETTY: [&str; 6] = ["buffer", "codec", "common", "handler", "resolver", "transport"];
 const MAIN: &str = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
 
 /// Whether there is a Java ZooKeeper on this machine. Says so if not, and fails if there must be one.
@@ -55,7 +57,8 @@ pub fn skipped(missing: &str, packages: &str) -> bool {
 fn command() -> Command {
     let mut java = Command::new("java");
     java.args(["-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]);
-    java.arg("-cp").arg(JARS.join(":"));
+    let netty = NETTY.map(|part| format!("/usr/share/java/netty-{part}.jar")).join(":");
+    java.arg("-cp").arg(format!("{}:{netty}", JARS.join(":")));
     java
 }
 
@@ -70,7 +73,7 @@ pub struct JavaServer {
 
 impl JavaServer {
     /// Writes `zoo.cfg` and `myid` below `dir` and starts the server; the rest is up to it.
-    /// `properties` are ZooKeeper's, as `snapCount=100`.
+    /// `properties` are ZooKeeper's, as `snapCount=100`; `@DIR@` is `dir`.
     pub fn start(
         dir: &Path,
         id: ServerId,
@@ -89,7 +92,9 @@ impl JavaServer {
         // One server is an ensemble, too.
         writeln!(cfg, "standaloneEnabled=false").unwrap();
         // What is no setting of the file's own becomes one of the system's.
-        properties.iter().for_each(|property| writeln!(cfg, "{property}").unwrap());
+        let here = dir.display().to_string();
+        let of_this = |property: &&str| property.replace("@DIR@", &here);
+        properties.iter().map(of_this).for_each(|line| writeln!(cfg, "{line}").unwrap());
         let text = std::str::from_utf8(membership.text()).unwrap();
         let servers = text.lines().filter(|line| !line.starts_with("version="));
         servers.for_each(|line| writeln!(cfg, "{line}").unwrap());

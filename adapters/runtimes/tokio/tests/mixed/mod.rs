@@ -56,6 +56,8 @@ pub struct Mixed {
     /// Changes the configuration of quorate servers started from now on.
     pub adjust: fn(&mut ServerConfig),
     pub membership: Membership,
+    /// Whether their election ports tell a stranger nothing.
+    pub secure: bool,
     running: BTreeMap<ServerId, Running>,
     /// How quorate servers said that learners were brought up: who said it, of whom, how.
     syncs: Vec<(ServerId, ServerId, How)>,
@@ -90,6 +92,7 @@ impl Mixed {
             java_properties: Vec::new(),
             adjust: |_| {},
             membership,
+            secure: false,
             running: BTreeMap::new(),
             syncs: Vec::new(),
             heard: Vec::new(),
@@ -213,8 +216,17 @@ impl Mixed {
     pub async fn view(&mut self) -> BTreeMap<ServerId, Option<ServerId>> {
         self.hear();
         let mut view = BTreeMap::new();
+        let mut followers = Vec::new();
         for (id, server) in &self.running {
             let named = match server {
+                Running::Java(server) if self.secure => match server.mode().await.as_deref() {
+                    Some("leader") => Some(*id),
+                    Some("follower") => {
+                        followers.push(*id);
+                        None
+                    }
+                    _ => None,
+                },
                 Running::Java(server) => {
                     let mode = server.mode().await;
                     let probed = self.probe(*id).await;
@@ -239,6 +251,9 @@ impl Mixed {
             };
             view.insert(*id, named);
         }
+        // Whom they follow the others say.
+        let leader = view.values().copied().flatten().next();
+        view.extend(followers.into_iter().map(|id| (id, leader.filter(|leader| *leader != id))));
         view
     }
 

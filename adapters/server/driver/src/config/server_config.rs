@@ -112,6 +112,10 @@ pub struct ServerConfig {
     /// for service, and try again what surely did not happen (`quorate.patience`): 10 s, in which a leader that
     /// is silent is noticed in most ensembles and the election that begins anew has an end. Zero is once.
     pub patience: Duration,
+    /// TLS on the connections between servers (`sslQuorum`, `portUnification`, `ssl.quorum.*`); none by default: whoever is on
+    /// the way reads them, and may change them. Read when the server starts.
+    #[cfg(feature = "tls")]
+    pub tls: Option<quorate_tls::Settings>,
     /// How many changes are kept for a reader that does not keep up, see
     /// [`Server::changes`](crate::Server::changes). At least 1.
     pub changes_kept: usize,
@@ -153,6 +157,8 @@ impl ServerConfig {
             client_shed: SHED,
             long_frame_bytes: 64 << 20,
             patience: PATIENCE,
+            #[cfg(feature = "tls")]
+            tls: None,
             changes_kept: 256,
         }
     }
@@ -220,6 +226,8 @@ impl From<ZooCfg> for ServerConfig {
             client_keep_alive: cfg.clients.keep_alive,
             client_backlog: cfg.clients.backlog,
             client_shed: cfg.shed.unwrap_or(SHED),
+            #[cfg(feature = "tls")]
+            tls: cfg.tls,
             ..Self::new(core, cfg.data_dir)
         }
     }

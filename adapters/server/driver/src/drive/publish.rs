@@ -1,8 +1,10 @@
 //! Publishing: the status that other tasks read, and the log lines that an operator reads.
 
+use std::iter;
 use std::time::{Duration, Instant, SystemTime};
 
 use quorate_application::Application;
+use quorate_core::membership::Membership;
 use quorate_core::report::{Change, Report};
 
 use crate::drive::Driver;
@@ -13,6 +15,7 @@ use crate::wall_clock::Step;
 impl<R: Runtime, A: Application> Driver<R, A> {
     /// Tells people how things stand: at once if there is something to tell, otherwise now and then.
     pub(super) fn publish_in_time(&mut self, reports: &mut Vec<Report>, now: Instant) {
+        self.know_members();
         let due = *self.publish_at.get_or_insert(now + PUBLISH_AFTER);
         if !reports.is_empty() || due <= now || self.warn_at.is_some_and(|at| at <= now) {
             self.publish_at = None;
@@ -27,6 +30,18 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             let way = if forward { "forward" } else { "back" };
             let sid = self.shared.id.0;
             tracing::warn!(event = "clock.jumped", sid, ?by, way, "the wall clock was set");
+        }
+    }
+
+    /// Certificates are judged by what this server knows of the membership at that moment.
+    fn know_members(&mut self) {
+        let Some(secure) = &self.secure else { return };
+        let config = self.peer.config();
+        let next = config.next_membership.as_ref();
+        let known = (config.membership.version(), next.map(Membership::version));
+        if self.known != known {
+            self.known = known;
+            secure.know(iter::once(&config.membership).chain(next).cloned().collect());
         }
     }
 

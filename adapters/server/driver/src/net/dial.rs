@@ -25,6 +25,9 @@ use crate::net::events::{LoopEvent, Shared};
 use crate::net::link::{self, Opened};
 use crate::net::reach::{Failed, Unreached};
 use crate::net::resolve::Resolver;
+use crate::net::tls::{Secure, accepted_by_peer};
+use crate::net::tls_failures::{FailedLink, Refusal, Side};
+use crate::net::wire::Wire;
 use crate::runtime::Runtime;
 use crate::status::Counters;
 use crate::task_group::{TaskGroup, closed};
@@ -33,6 +36,8 @@ use crate::task_group::{TaskGroup, closed};
 #[derive(Debug)]
 pub(crate) struct Dialler<R> {
     pub(crate) shared: Arc<Shared>,
+    /// TLS between servers; none where they speak without it.
+    pub(crate) secure: Option<Arc<Secure>>,
     pub(crate) tasks: TaskGroup<R>,
     pub(crate) links: TaskGroup<R>,
     pub(crate) timeout: Duration,
@@ -54,20 +59,21 @@ impl<R: Runtime> Dialler<R> {
         introduction: Option<Bytes>,
     ) {
         let (shared, links) = (Arc::clone(&self.shared), self.links.clone());
-        let call = Call {
-            runtime: self.tasks.runtime.clone(),
-            timeout: self.timeout,
-            resolver: self.resolver.clone(),
-        };
+        let call = self.call();
         // Dials that are over have no receiver left that could be told.
         self.under_way.retain(|_, cancel| !cancel.is_closed());
         let (cancel, cancelled) = bounded(1);
         self.under_way.insert((plane, peer), cancel);
         self.tasks.spawn(async move {
             let connected = async {
+                let to = (plane, peer);
+                let wait = shared.held_back.wait(plane, peer, call.runtime.now());
+                if !wait.is_zero() {
+                    call.runtime.sleep(wait).await;
+                }
                 for address in &addresses {
-                    let connected = call.connect(address, introduction.as_ref()).await;
-                    let (to, now) = ((plane, peer), call.runtime.now());
+                    let connected = call.connect(to, address, introduction.as_ref()).await;
+                    let now = call.runtime.now();
                     shared.reach.note(to, address, now, connected.as_ref().err());
                     match connected {
                         Ok(connected) => return Some(connected),
@@ -86,7 +92,7 @@ impl<R: Runtime> Dialler<R> {
                 tracing::debug!(sid = shared.id.0, ?plane, peer = peer.0, "cancelled");
                 None
             };
-            if let Some((stream, remote)) = or(connected, give_up).await {
+            if let Some(Connected { stream, remote, received }) = or(connected, give_up).await {
                 let opened = Opened {
                     stream,
                     plane,
@@ -94,7 +100,7 @@ impl<R: Runtime> Dialler<R> {
                     remote,
                     peer: Some(peer),
                     advertised: None,
-                    received: BytesMut::new(),
+                    received,
                     share: None,
                 };
                 return link::open(&links, &shared, opened);
@@ -107,14 +113,20 @@ impl<R: Runtime> Dialler<R> {
 }
 
 impl<R: Runtime> Dialler<R> {
-    /// Looks names up, and tells the loop what they lead to; nothing, if that takes too long.
-    pub(crate) fn look_up(&self, link: LinkId, hosts: Vec<String>) {
-        let shared = Arc::clone(&self.shared);
-        let call = Call {
+    fn call(&self) -> Call<R> {
+        Call {
+            shared: Arc::clone(&self.shared),
+            secure: self.secure.clone(),
             runtime: self.tasks.runtime.clone(),
             timeout: self.timeout,
             resolver: self.resolver.clone(),
-        };
+        }
+    }
+
+    /// Looks names up, and tells the loop what they lead to; nothing, if that takes too long.
+    pub(crate) fn look_up(&self, link: LinkId, hosts: Vec<String>) {
+        let shared = Arc::clone(&self.shared);
+        let call = self.call();
         self.tasks.spawn(async move {
             let mut addresses = Vec::new();
             for host in &hosts {
@@ -140,38 +152,77 @@ impl<R> Dialler<R> {
 
 /// One dial.
 struct Call<R> {
+    shared: Arc<Shared>,
+    secure: Option<Arc<Secure>>,
     runtime: R,
     timeout: Duration,
     resolver: Resolver,
 }
 
+/// A dial that has come through.
+struct Connected<S> {
+    stream: Wire<S>,
+    remote: SocketAddr,
+    /// What the other side has said already.
+    received: BytesMut,
+}
+
 impl<R: Runtime> Call<R> {
     async fn connect(
         &self,
+        to: (Plane, ServerId),
         address: &HostPort,
         introduction: Option<&Bytes>,
-    ) -> Result<(R::Stream, SocketAddr), Failed> {
+    ) -> Result<Connected<R::Stream>, Failed> {
         let ips = self.bounded(self.resolver.resolve(&address.host)).await;
         let ips = ips.map_err(|error| (Unreached::Name, error))?;
         let none = io::Error::new(ErrorKind::NotFound, "the name has no address");
         let mut last = (Unreached::Name, none);
         for ip in ips {
-            let to = SocketAddr::new(ip, address.port);
-            let connected = self.bounded(async {
-                let mut stream = self.runtime.dial(to).await?;
-                if let Some(introduction) = introduction {
-                    // In one piece: Java gives up on an introduction that its first read does not get.
-                    stream.write_all(introduction).await?;
-                    stream.flush().await?;
-                }
-                Ok(stream)
-            });
-            match connected.await {
-                Ok(stream) => return Ok((stream, to)),
+            let remote = SocketAddr::new(ip, address.port);
+            match self.bounded(self.reach(to, remote, introduction)).await {
+                Ok(connected) => return Ok(connected),
                 Err(error) => last = (Unreached::of(&error), error),
             }
         }
         Err(last)
+    }
+
+    async fn reach(
+        &self,
+        (plane, peer): (Plane, ServerId),
+        remote: SocketAddr,
+        introduction: Option<&Bytes>,
+    ) -> io::Result<Connected<R::Stream>> {
+        let refused = |refusal: Refusal| {
+            let peer = Some(peer);
+            let refusal = &refusal;
+            let failed = FailedLink { plane, side: Side::Dial, remote, peer, refusal };
+            self.shared.tls_failed(&failed, self.runtime.now());
+            io::Error::from(refusal.clone())
+        };
+        let stream = self.runtime.dial(remote).await?;
+        let mut stream = match self.secure.as_ref().filter(|secure| secure.dials()) {
+            None => Wire::Plain(stream),
+            Some(secure) => secure.dial(stream, peer).await.map_err(refused)?,
+        };
+        let introduced = async {
+            if let Some(introduction) = introduction {
+                // In one piece: Java gives up on an introduction that its first read does not get.
+                stream.write_all(introduction).await?;
+                stream.flush().await?;
+            }
+            Ok::<(), io::Error>(())
+        };
+        let introduced = introduced.await;
+        let mut received = BytesMut::new();
+        // Also if that failed: perhaps the other side has said why.
+        let patience = async {
+            self.runtime.sleep(RECEIPT_PATIENCE).await;
+        };
+        accepted_by_peer(&mut stream, &mut received, patience).await.map_err(refused)?;
+        introduced?;
+        Ok(Connected { stream, remote, received })
     }
 
     async fn bounded<T>(&self, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
@@ -182,6 +233,10 @@ impl<R: Runtime> Call<R> {
         .await
     }
 }
+
+/// How long a side that dialled waits for a sign that its certificate was taken, from one that gives none: ours and Java's
+/// give it at once.
+const RECEIPT_PATIENCE: Duration = Duration::from_millis(250);
 
 #[cfg(test)]
 mod tests {
@@ -234,7 +289,8 @@ mod tests {
         let ((tasks, _tasks), (links, _links)) = (TaskGroup::new(Deaf), TaskGroup::new(Deaf));
         let (timeout, resolver) = (Duration::from_secs(1), Resolver::default());
         let under_way = UnderWay::default();
-        let mut dialler = Dialler { shared, tasks, links, timeout, resolver, under_way };
+        let mut dialler =
+            Dialler { shared, secure: None, tasks, links, timeout, resolver, under_way };
         let at = vec![HostPort { host: "10.0.0.1".to_owned(), port: 3888 }];
         for _ in 0..2 {
             for plane in [Plane::Quorum, Plane::Election] {

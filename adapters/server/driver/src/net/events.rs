@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_channel::Sender;
 use quorate_core::id::{LinkId, ServerId};
@@ -12,9 +12,12 @@ use quorate_core::wire;
 use crate::log_limit::LogLimit;
 use crate::net::budget::{UNFINISHED_MAX, Unfinished};
 use crate::net::codec::ElectionCodec;
+use crate::net::held_back::HeldBack;
+use crate::net::open_links::OpenLinks;
 use crate::net::outbound::Outbound;
 use crate::net::port_health::PortHealth;
 use crate::net::reach::Reach;
+use crate::net::tls_failures::{FailedLink, Refusal, TlsFailures};
 use crate::permits::{Permit, Permits};
 use crate::status::Counters;
 
@@ -43,6 +46,9 @@ pub(crate) struct Shared {
     pub(crate) ports: PortHealth,
     /// Who could be dialled.
     pub(crate) reach: Reach,
+    pub(crate) tls_failures: TlsFailures,
+    pub(crate) open_links: OpenLinks,
+    pub(super) held_back: HeldBack,
     pub(super) permits: Permits,
     pub(super) unfinished: Unfinished,
     pub(super) next_link: AtomicU64,
@@ -69,12 +75,37 @@ impl Shared {
             warnings,
             ports: PortHealth::default(),
             reach: Reach::default(),
+            tls_failures: TlsFailures::default(),
+            open_links: OpenLinks::default(),
+            held_back: HeldBack::default(),
             permits: Permits::new(LONG_MESSAGES_MAX),
             unfinished: Unfinished::new(UNFINISHED_MAX),
             next_link: AtomicU64::new(1),
             patience,
             codec,
             packet_bytes_max: wire::MAX_DATA,
+        }
+    }
+
+    /// Counts a failure, and tells of it.
+    pub(super) fn tls_failed(&self, failed: &FailedLink<'_>, now: Instant) {
+        let FailedLink { plane, side, remote, peer, refusal: Refusal { reason, seen } } = failed;
+        self.tls_failures.count(failed);
+        let (sid, plane, peer) = (self.id.0, *plane, peer.map(|peer| peer.0));
+        if *reason == "refused-by-peer" {
+            let event = "tls.refused_by_peer";
+            if let Some(suppressed) = self.warnings.permit(event, Some(remote.ip()), now) {
+                tracing::warn!(
+                    event = "tls.refused_by_peer", sid, ?plane, side = side.word(), %remote, peer, reason, suppressed,
+                    "no link: {seen}"
+                );
+            }
+        } else if let Some(suppressed) = self.warnings.permit("tls.refused", Some(remote.ip()), now)
+        {
+            tracing::warn!(
+                event = "tls.refused", sid, ?plane, side = side.word(), %remote, peer, reason, suppressed,
+                "no link: {seen}"
+            );
         }
     }
 

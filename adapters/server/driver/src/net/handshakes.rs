@@ -1,7 +1,8 @@
-//! The connections to the election port that have not introduced themselves yet.
+//! The connections that have not introduced themselves yet: to the election port, and with TLS to the quorum port, too.
 //!
 //! No more than [`PENDING_MAX`] wait at once: when they are more, the oldest of the host that has most makes room. So
-//! neither one peer that stays silent nor a thousand keep the others waiting (ZOOKEEPER-3320, -2186).
+//! neither one peer that stays silent nor a thousand keep the others waiting (ZOOKEEPER-3320, -2186). A handshake of TLS costs
+//! more than silence: of those that may have one there are fewer, and fewer of one host.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -17,6 +18,8 @@ use crate::lock::locked;
 #[derive(Debug, Default)]
 pub(crate) struct Handshakes {
     queue: Mutex<Queue>,
+    /// Whether each begins with a handshake of TLS.
+    secure: bool,
 }
 
 #[derive(Debug, Default)]
@@ -33,6 +36,13 @@ struct Waiting {
 }
 
 impl Queue {
+    /// The oldest of a host that has as many as one may have.
+    fn oldest_of(&self, from: IpAddr, most: usize) -> Option<usize> {
+        let mut of_it = self.waiting.iter().enumerate().filter(|(_, w)| w.from == from);
+        let oldest = of_it.next()?.0;
+        (of_it.count() + 1 >= most).then_some(oldest)
+    }
+
     /// Which has to leave when there is no room: the oldest of the host that has most.
     fn loser(&self) -> Option<usize> {
         let mut hosts = BTreeMap::<IpAddr, (usize, usize)>::new();
@@ -53,12 +63,20 @@ pub(super) struct HandshakePlace {
 }
 
 impl Handshakes {
+    pub(crate) fn new(secure: bool) -> Self {
+        Self { queue: Mutex::default(), secure }
+    }
+
     /// Takes a place, that of another connection if all are taken. The channel closes when it has to be left.
     pub(super) fn enter(self: &Arc<Self>, from: IpAddr) -> (HandshakePlace, Receiver<Infallible>) {
         let (staying, given_up) = bounded(1);
         let mut queue = locked(&self.queue);
-        let full = queue.waiting.len() >= PENDING_MAX;
-        let loser = if full { queue.loser() } else { None };
+        let most = if self.secure { SECURE_PENDING_MAX } else { PENDING_MAX };
+        let greedy = if self.secure { queue.oldest_of(from, SECURE_OF_ONE_MAX) } else { None };
+        let loser = match greedy {
+            None if queue.waiting.len() >= most => queue.loser(),
+            greedy => greedy,
+        };
         let evicted = loser.is_some_and(|loser| queue.waiting.remove(loser).is_some());
         let number = queue.next;
         queue.next += 1;
@@ -79,6 +97,10 @@ impl Drop for HandshakePlace {
 
 /// How many connections to the election port may be silent at once.
 pub(super) const PENDING_MAX: usize = 128;
+/// How many connections may be at their handshakes of TLS or silent at once.
+const SECURE_PENDING_MAX: usize = 64;
+/// How many of them one host may have.
+const SECURE_OF_ONE_MAX: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -97,5 +119,23 @@ mod tests {
         assert!(!honest.1.is_closed(), "a host that has one keeps it");
         places.clear();
         assert_eq!(locked(&pending.queue).waiting.len(), 2);
+    }
+
+    #[test]
+    fn one_host_has_few_places_for_handshakes_and_gives_up_its_own() {
+        let pending = Arc::new(Handshakes::new(true));
+        let (noisy, quiet) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        let honest = pending.enter(quiet);
+        let mut places: Vec<_> = (0..SECURE_OF_ONE_MAX).map(|_| pending.enter(noisy)).collect();
+        assert!(places.iter().all(|(place, _)| !place.evicted));
+        for oldest in 0..3 {
+            let next = pending.enter(noisy);
+            assert!(next.0.evicted && places[oldest].1.is_closed());
+            places.push(next);
+        }
+        assert!(!honest.1.is_closed());
+        let many: Vec<_> = (0..100).map(|n| pending.enter(IpAddr::from([10, 0, 1, n]))).collect();
+        assert_eq!(locked(&pending.queue).waiting.len(), SECURE_PENDING_MAX);
+        drop(many);
     }
 }

@@ -6,12 +6,13 @@
 //! ```
 
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_channel::bounded;
 use bytes::BytesMut;
+use futures_io::{AsyncRead, AsyncWrite};
 use futures_lite::future::or;
 use futures_lite::io::split;
 use quorate_core::address::HostPort;
@@ -25,6 +26,7 @@ use crate::net::events::{LoopEvent, Shared};
 use crate::net::outbound::{Outbound, Packets, QUEUE_BYTES_MAX, Queue};
 use crate::net::progress::Progress;
 use crate::net::reader::Reader;
+use crate::net::wire::Wire;
 use crate::net::writer::Writer;
 use crate::runtime::Runtime;
 use crate::task_group::{TaskGroup, closed};
@@ -48,15 +50,21 @@ pub(crate) struct Opened<S> {
 pub(crate) fn open<R: Runtime>(
     tasks: &TaskGroup<R>,
     shared: &Arc<Shared>,
-    opened: Opened<R::Stream>,
+    opened: Opened<Wire<R::Stream>>,
 ) {
     let (runtime, shared) = (tasks.runtime.clone(), Arc::clone(shared));
     tasks.spawn(async move { run(runtime, &shared, opened).await });
 }
 
-async fn run<R: Runtime>(runtime: R, shared: &Shared, opened: Opened<R::Stream>) {
+async fn run<R: Runtime, S: AsyncRead + AsyncWrite + Unpin>(
+    runtime: R,
+    shared: &Shared,
+    opened: Opened<Wire<S>>,
+) {
     let Opened { stream, plane, dialled, remote, peer, advertised, received, share: _share } =
         opened;
+    let secure = stream.is_secure();
+    let _counted = shared.open_links.enter(plane, secure);
     let link = shared.next_link();
     let queue = Arc::new(Mutex::new(match plane {
         Plane::Election => Queue::Newest(Mailbox::default()),
@@ -66,6 +74,7 @@ async fn run<R: Runtime>(runtime: R, shared: &Shared, opened: Opened<R::Stream>)
     let (open, hung_up) = bounded(1);
     let (intakes, intake) = bounded(1);
     let known = Arc::new(AtomicBool::new(false));
+    let heard = AtomicBool::new(false);
     let outbound = Outbound {
         plane,
         peer,
@@ -97,6 +106,8 @@ async fn run<R: Runtime>(runtime: R, shared: &Shared, opened: Opened<R::Stream>)
         first_bytes_max,
         share,
         known: &known,
+        heard: &heard,
+        secure,
         intake,
     };
     let mut writer = Writer {
@@ -113,6 +124,15 @@ async fn run<R: Runtime>(runtime: R, shared: &Shared, opened: Opened<R::Stream>)
         None
     });
     let ended = or(async { Some(reader.read(input, received).await) }, flushed).await;
+    // A larger id on the election port is only asked to dial: it ends that link without a word.
+    let asked = plane == Plane::Election && peer.is_some_and(|peer| peer > shared.id);
+    if let (true, Some(peer)) = (secure && dialled && !asked, peer) {
+        if heard.load(Ordering::Relaxed) {
+            shared.held_back.heard(plane, peer);
+        } else if ended.is_some() {
+            shared.held_back.ended_unheard(plane, peer, runtime.now());
+        }
+    }
     if let Some(cause) = ended {
         drop(shared.events.send(LoopEvent::Event(Event::LinkDown { link, cause })).await);
         // The peer at the other end may be free of a promise when it sees us close: the link stays open until the
@@ -123,7 +143,7 @@ async fn run<R: Runtime>(runtime: R, shared: &Shared, opened: Opened<R::Stream>)
 }
 
 /// The longest first packet of a learner; the real ones take 40 bytes.
-const FIRST_PACKET_BYTES_MAX: usize = 4096;
+pub(super) const FIRST_PACKET_BYTES_MAX: usize = 4096;
 /// How long a link that was hung up may take to write what it has.
 const FLUSH_TIME: Duration = Duration::from_secs(1);
 
@@ -137,7 +157,6 @@ mod tests {
     use std::task::{Context, Poll};
 
     use async_channel::Sender;
-    use futures_io::{AsyncRead, AsyncWrite};
     use futures_lite::future::{block_on, poll_once};
     use quorate_core::id::LinkId;
     use quorate_core::input::Cause;
@@ -255,7 +274,7 @@ mod tests {
             let (open, alive) = bounded(1);
             let incoming = Trickle { bytes: bytes.into(), piece: 64, ends: true };
             let opened = Opened {
-                stream: Told { incoming, _open: open },
+                stream: Wire::Plain(Told { incoming, _open: open }),
                 plane: Plane::Quorum,
                 dialled: false,
                 remote: SocketAddr::from(([127, 0, 0, 1], 1)),
@@ -305,6 +324,8 @@ mod tests {
             first_bytes_max: None,
             share: None,
             known: &known,
+            heard: &AtomicBool::new(false),
+            secure: false,
             intake,
         };
         let input = Trickle { bytes: bytes.into(), piece, ends };

@@ -25,6 +25,9 @@ use crate::disk::{Intake, Received, SnapshotFault};
 use crate::net::budget::{BUFFER_KEPT_MAX, Share};
 use crate::net::events::{LoopEvent, Shared, cause_of, event};
 use crate::net::progress::Progress;
+use crate::net::tls_failures::{
+    FailedLink, Refusal, Side, is_client_hello, refusal_of, tls_on_plain_port,
+};
 use crate::runtime::Runtime;
 use crate::status::Counters;
 
@@ -40,6 +43,10 @@ pub(super) struct Reader<'a, R> {
     pub(super) share: Option<Share<'a>>,
     /// Whether the other end is a learner that we have brought up.
     pub(super) known: &'a AtomicBool,
+    /// Whether the other end has said anything.
+    pub(super) heard: &'a AtomicBool,
+    /// Whether there is TLS around it.
+    pub(super) secure: bool,
     pub(super) intake: Receiver<Intake>,
 }
 
@@ -51,7 +58,16 @@ impl<R: Runtime> Reader<'_, R> {
         mut buf: BytesMut,
     ) -> Cause {
         let mut most = READ_BYTES;
+        let mut heard = false;
         loop {
+            if !heard && !buf.is_empty() {
+                heard = true;
+                self.heard.store(true, Ordering::Relaxed);
+                if !self.secure && self.first_bytes_max.is_some() && is_client_hello(&buf) {
+                    self.refused(&tls_on_plain_port());
+                    return Cause::Garbled;
+                }
+            }
             buf = match self.pass_on(&mut input, buf).await {
                 Ok(unfinished) => unfinished,
                 Err(cause) => return cause,
@@ -69,9 +85,22 @@ impl<R: Runtime> Reader<'_, R> {
                 Ok(read) if read == most => most = (most * 2).min(READ_BYTES_MAX),
                 Ok(read) if read < most / 4 => most = (most / 2).max(READ_BYTES),
                 Ok(_) => {}
-                Err(error) => return cause_of(&error),
+                Err(error) => {
+                    if let Some(refusal) = refusal_of(&error) {
+                        self.refused(&refusal);
+                    }
+                    return cause_of(&error);
+                }
             }
         }
+    }
+
+    /// What the other end says, or does, is a matter of TLS.
+    fn refused(&self, refusal: &Refusal) {
+        let side = if self.share.is_none() { Side::Dial } else { Side::Accept };
+        let (plane, remote) = (self.plane, self.remote);
+        let failed = FailedLink { plane, side, remote, peer: None, refusal };
+        self.shared.tls_failed(&failed, self.runtime.now());
     }
 
     /// Gives the loop every message that has come whole; returns the beginning of the next one.

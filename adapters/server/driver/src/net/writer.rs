@@ -79,7 +79,8 @@ impl<R: Runtime, W: AsyncWrite + Unpin> Writer<'_, R, W> {
                 }
             }
             match then {
-                Then::Wait => return Ok(()),
+                // What a payload left behind it, in what is around the connection, goes out now.
+                Then::Wait => return self.output.flush().await,
                 Then::GoOn | Then::Payload(..) => {}
                 Then::Drained => self.tell(Event::Drained(self.link)).await,
                 Then::Stream(pieces) => {

@@ -5,6 +5,7 @@
 //! dashboards count the leaders by `leader_uptime`.
 
 use quorate_application::Application;
+use quorate_core::input::Plane;
 use quorate_core::report::How;
 use quorate_core::status::{Phase, Status as PeerStatus};
 use quorate_core::vote::ServerState;
@@ -29,6 +30,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
         self.margin(&mut figures, &peer);
         self.reached(&mut figures);
         refused(&mut figures, &metrics);
+        self.links(&mut figures);
         figures
     }
 
@@ -87,6 +89,25 @@ impl<R: Runtime, A: Application> Server<R, A> {
         }
     }
 
+    /// Links by whether there is TLS around them, and those that did not come to be for it.
+    fn links(&self, figures: &mut Figures) {
+        let shared = &self.handle.shared;
+        for plane in [Plane::Election, Plane::Quorum] {
+            for (secure, word) in [(false, "false"), (true, "true")] {
+                let help = "Links that are open, by whether there is TLS around them.";
+                let labels = [("plane", plane_name(plane)), ("tls", word)];
+                let count = shared.open_links.count(plane, secure);
+                figures.on_page("quorate_links", help, &labels, count);
+            }
+        }
+        for ((plane, side, reason), count) in shared.tls_failures.all() {
+            let help =
+                "Links between servers that did not come to be for what TLS says, or for its lack.";
+            let labels = [("plane", plane_name(plane)), ("side", side.word()), ("reason", reason)];
+            figures.counted_on_page("quorate_tls_failures_total", help, &labels, count);
+        }
+    }
+
     fn counters(&self, figures: &mut Figures, metrics: &Metrics) {
         let measures = &self.handle.published.measures;
         for what in Counted::ALL {
@@ -133,6 +154,13 @@ impl<R: Runtime, A: Application> Server<R, A> {
         for (name, help, count) in own {
             figures.own_counter(name, help, count);
         }
+    }
+}
+
+const fn plane_name(plane: Plane) -> &'static str {
+    match plane {
+        Plane::Election => "election",
+        Plane::Quorum => "quorum",
     }
 }
 

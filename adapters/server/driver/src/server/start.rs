@@ -23,6 +23,8 @@ use quorate_core::peer::Peer;
 use quorate_core::recorder::Recorder;
 use quorate_leadership::LeadershipGate;
 use quorate_storage::Found;
+#[cfg(feature = "tls")]
+use quorate_tls::{Verdict, judge};
 
 use crate::config::{MembershipFiles, ServerConfig};
 use crate::disk::Faults;
@@ -38,9 +40,13 @@ use crate::net::client_port::{self, BoundForClients};
 use crate::net::codec::ElectionCodec;
 use crate::net::dial::{Dialler, UnderWay};
 use crate::net::events::{LoopEvent, Shared};
+use crate::net::handshakes::Handshakes;
 use crate::net::listen::{self, Bound, Listeners};
 use crate::net::oracle;
+#[cfg(feature = "tls")]
+use crate::net::reload;
 use crate::net::resolve::Resolver;
+use crate::net::tls::Secure;
 use crate::permits::Permits;
 use crate::proposals::Proposals;
 use crate::runtime::Runtime;
@@ -51,6 +57,8 @@ use crate::server::run::ServerTask;
 use crate::server::wake::wake;
 use crate::status::Published;
 use crate::task_group::TaskGroup;
+#[cfg(feature = "tls")]
+use crate::threads::offload;
 use crate::wall_clock::Steps;
 
 impl<R: Runtime, A: Application> Server<R, A> {
@@ -114,7 +122,8 @@ impl<R: Runtime, A: Application> Server<R, A> {
             true => client_port::bind(&runtime, &config, &own).await?,
             false => Vec::new(),
         };
-        let opened = Opened { told, data, kept, bound, bound_for_clients, own };
+        let secure = secure(&config).await?;
+        let opened = Opened { told, data, kept, bound, bound_for_clients, own, secure };
         assemble(runtime, &config, opened, recorder)
     }
 }
@@ -129,6 +138,7 @@ struct Opened<R: Runtime, A: Application> {
     bound_for_clients: Vec<BoundForClients<R>>,
     /// Our line in the membership.
     own: Member,
+    secure: Option<Arc<Secure>>,
 }
 
 /// What connects the loop with the tasks around it: the loop's ends, and where tasks are spawned.
@@ -204,7 +214,7 @@ fn driver<R: Runtime, A: Application>(
     wires: Wires<R>,
     mut recorder: Option<Box<dyn Recorder>>,
 ) -> Result<Box<Driver<R, A>>, StartError> {
-    let Opened { told, data, kept, bound, bound_for_clients, own } = opened;
+    let Opened { told, data, kept, bound, bound_for_clients, own, secure } = opened;
     let Ready { log, found: Found { durable, .. }, mut application, staged, remembered, opened } =
         data;
     let Wires { runtime, shared, gate, events, quit, acceptors, links, client } = wires;
@@ -267,7 +277,7 @@ fn driver<R: Runtime, A: Application>(
         keep_alive: links.keep_alive(),
     });
     let asks = Arc::new(Inbox::new(wake(&shared.events)));
-    let (listeners, dialler) = network(config, &shared, acceptors, links, bound);
+    let (listeners, dialler) = network(config, &shared, &secure, (acceptors, links), bound);
     Ok(Box::new(Driver {
         runtime,
         peer,
@@ -297,6 +307,8 @@ fn driver<R: Runtime, A: Application>(
         disk_faults: Faults::default(),
         disk_retry: config.disk_retry,
         oracle: None,
+        secure,
+        known: (i64::MIN, None),
         listeners,
         elections_at: elections_at(&own, config.multi_address),
         multi_address: config.multi_address,
@@ -307,24 +319,34 @@ fn driver<R: Runtime, A: Application>(
 fn network<R: Runtime>(
     config: &ServerConfig,
     shared: &Arc<Shared>,
-    acceptors: TaskGroup<R>,
-    links: TaskGroup<R>,
+    secure: &Option<Arc<Secure>>,
+    (acceptors, links): (TaskGroup<R>, TaskGroup<R>),
     bound: Vec<Bound<R>>,
 ) -> (Listeners<R>, Dialler<R>) {
     if let Some(path) = config.oracle_path.clone() {
         let (tick, runtime) = (config.core.timing.tick, acceptors.runtime.clone());
         acceptors.spawn(oracle::watch(path, tick, Arc::clone(shared), runtime));
     }
+    #[cfg(feature = "tls")]
+    if let (Some(secure), Some(tls)) = (secure, &config.tls) {
+        if let Some(every) = tls.reload {
+            let (runtime, shared) = (acceptors.runtime.clone(), Arc::clone(shared));
+            let watching = reload::watch(runtime, shared, Arc::clone(secure), every);
+            acceptors.spawn(async move { match watching.await {} });
+        }
+    }
     let acceptor = Acceptor {
         shared: Arc::clone(shared),
+        secure: secure.clone(),
         tasks: acceptors.clone(),
         links: links.clone(),
-        handshakes: Arc::default(),
+        handshakes: Arc::new(Handshakes::new(secure.is_some())),
         connections: Arc::new(AddressLimit::new(config.max_peer_connections)),
         introduction_time: config.introduction_time(),
     };
     let dialler = Dialler {
         shared: Arc::clone(shared),
+        secure: secure.clone(),
         tasks: acceptors,
         links,
         timeout: config.connect_timeout,
@@ -332,6 +354,37 @@ fn network<R: Runtime>(
         under_way: UnderWay::default(),
     };
     (Listeners::new(acceptor, config.listen_on_all_ips, bound), dialler)
+}
+
+/// TLS between servers, where it is wanted: its stores are read, and good.
+#[cfg(feature = "tls")]
+async fn secure(config: &ServerConfig) -> Result<Option<Arc<Secure>>, StartError> {
+    let Some(settings) = config.tls.clone().filter(|_| !config.alone) else { return Ok(None) };
+    let tls = offload("quorate-stores", || quorate_tls::Tls::open(settings)).await;
+    let tls = tls.map_err(StartError::Thread)??;
+    for notice in tls.notices() {
+        tracing::warn!(event = "tls.notice", sid = config.core.id.0, "{notice}");
+    }
+    let core = &config.core;
+    let known = [Some(&core.membership), core.next_membership.as_ref()];
+    let known: Vec<_> = known.into_iter().flatten().cloned().collect();
+    let mode = tls.settings().dialled_mode();
+    if let Verdict::Refused(mismatch) | Verdict::Told(mismatch) =
+        judge(Some(core.id), &tls.own_names(), &known, mode)
+    {
+        let (sid, seen) = (core.id.0, mismatch.certificate());
+        tracing::warn!(
+            event = "tls.notice",
+            sid,
+            "the others will not take this server's certificate for its own: {seen}"
+        );
+    }
+    Ok(Some(Arc::new(Secure::new(tls, known))))
+}
+
+#[cfg(not(feature = "tls"))]
+async fn secure(_: &ServerConfig) -> Result<Option<Arc<Secure>>, StartError> {
+    Ok(None)
 }
 
 /// A session id, made as ZooKeeper makes them: the server's id, the time in milliseconds, and room to

@@ -158,7 +158,13 @@ impl<R: Runtime, A: Application> Ensemble<R, A> {
     }
 
     pub async fn start(&mut self, id: ServerId) {
-        let starting = self.try_start(self.config(id));
+        self.start_as(self.config(id)).await;
+    }
+
+    /// Starts one with a configuration of its own.
+    pub async fn start_as(&mut self, config: ServerConfig) {
+        let id = config.core.id;
+        let starting = self.try_start(config);
         let server = self.stage.within("start", starting).await.unwrap();
         self.servers.insert(id, server);
     }

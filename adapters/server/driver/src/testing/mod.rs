@@ -29,6 +29,8 @@
 mod any;
 mod caller;
 pub mod cancelling;
+#[cfg(feature = "testing-tls")]
+mod certificates;
 pub mod client_limits;
 pub mod client_ports;
 pub mod clients;
@@ -54,6 +56,8 @@ pub mod replication;
 pub mod sockets;
 mod stage;
 pub mod syncing;
+#[cfg(feature = "testing-tls")]
+pub mod tls;
 mod witnessed;
 
 pub use any::AnyRuntime;
@@ -236,5 +240,25 @@ macro_rules! suite {
                 }
             )*
         })*
+    };
+}
+
+/// The same of the scenarios with TLS.
+#[cfg(feature = "testing-tls")]
+#[macro_export]
+macro_rules! tls_suite {
+    ($runtimes:expr, $block_on:expr) => {
+        $crate::suite! { $runtimes, $block_on;
+            tls: {
+                servers_form_with_tls_and_go_on_without_their_leader,
+                a_server_that_does_not_read_with_tls_gets_it_all_when_it_does,
+                who_may_not_is_refused_at_both_ports_and_nothing_else_happens,
+                a_member_whose_bytes_come_one_at_a_time_is_let_in,
+                a_server_with_a_wrong_certificate_stays_out_until_it_has_another,
+                an_ensemble_comes_to_tls_one_server_at_a_time,
+                a_certificate_that_is_replaced_is_shown_to_whoever_comes_then,
+                a_plain_server_knows_tls_when_it_sees_it,
+            }
+        }
     };
 }

@@ -74,6 +74,20 @@ impl<'a> Entries<'a> {
         }
     }
 
+    /// A key that is understood, and takes away what its operator may think that there is.
+    #[cfg(feature = "tls")]
+    pub(super) fn weakens(&mut self, key: &'static str, what: &'static str) {
+        if let Some(Setting { at, key, value }) = self.peek(key) {
+            self.warn(at, Caution::Weakens { key, value, what });
+        }
+    }
+
+    /// A key has to be set, and is not.
+    #[cfg(feature = "tls")]
+    pub(super) fn missing(&self, key: &'static str, why: &'static str) -> ConfigError {
+        ConfigError::Missing { file: self.file.to_owned(), key, why }
+    }
+
     pub(super) fn warn(&mut self, at: Place, caution: Caution) {
         self.warnings.push(Warning { at, caution });
     }

@@ -110,6 +110,15 @@ pub enum Caution {
         /// Why not.
         why: &'static str,
     },
+    /// A setting that takes away some of what TLS is for.
+    Weakens {
+        /// The key.
+        key: String,
+        /// Its value.
+        value: String,
+        /// What it means.
+        what: &'static str,
+    },
     /// The key is often written this way, but has another name; it has no effect.
     Misspelt {
         /// The key.
@@ -177,6 +186,7 @@ impl fmt::Display for Caution {
                 let value = shown(key, value);
                 write!(f, "{key}={value}: a key of ZooKeeper that has no effect here: {why}")
             }
+            Self::Weakens { key, value, what } => write!(f, "{key}={}: {what}", shown(key, value)),
             Self::Misspelt { key, value, instead } => {
                 let value = shown(key, value);
                 write!(f, "{key}={value}: there is no such key, it has no effect; {instead}")

@@ -26,9 +26,15 @@ impl When {
 }
 
 /// A key that turns on what we cannot do; its beginning, if it ends in a dot.
-pub(super) const NOT_SUPPORTED: [(&str, When, &str); 19] = [
+pub(super) const NOT_SUPPORTED: &[(&str, When, &str)] = &[
+    #[cfg(not(feature = "tls"))]
     ("sslQuorum", When::True, "TLS between servers"),
+    #[cfg(not(feature = "tls"))]
     ("portUnification", When::True, "TLS between servers"),
+    ("ssl.quorum.crl", When::True, "looking for revoked certificates where they say"),
+    ("ssl.quorum.ocsp", When::True, "asking an authority whether a certificate is revoked"),
+    ("ssl.quorum.context.supplier.class", When::Set, "a supplier of TLS contexts of its own"),
+    ("quorate.ssl.crlFile", When::Set, "a list of revoked certificates"),
     ("quorum.auth.enableSasl", When::True, "SASL between servers"),
     ("quorum.auth.learnerRequireSasl", When::True, "SASL between servers"),
     ("quorum.auth.serverRequireSasl", When::True, "SASL between servers"),
@@ -64,7 +70,7 @@ pub(super) fn not_used() -> impl Iterator<Item = &'static str> {
 }
 
 /// Keys of ZooKeeper that have no effect here, by the reason. What ends in `*` is a beginning.
-const NOT_USED: [(&str, &[&str]); 12] = [
+const NOT_USED: [(&str, &[&str]); 13] = [
     (
         "a leader gives up at once for a voter that it needs and that looks for a leader again",
         &["leader.maxTimeToWaitForEpoch"],
@@ -81,7 +87,11 @@ const NOT_USED: [(&str, &[&str]); 12] = [
         "snapshots are written as they are; compressed ones are read",
         &["snapshot.compression.method"],
     ),
-    ("there is no TLS", &["ssl.*", "sslQuorumReloadCertFiles", "fips-mode", "ocsp.enable"]),
+    (
+        "there is no TLS between servers unless sslQuorum or portUnification is true",
+        &["ssl.quorum.*", "sslQuorumReloadCertFiles", "fips-mode", "quorate.ssl.*"],
+    ),
+    ("there is no TLS for clients", &["ssl.*", "ocsp.enable"]),
     ("there is no SASL", &["quorum.auth.*", "quorum.cnxn.threads.size", "kerberos.*", "sasl*"]),
     (
         "the service for clients has no such part",

@@ -16,6 +16,8 @@ use crate::zoo_cfg::flags::JvmFlags;
 use crate::zoo_cfg::http::HttpSettings;
 use crate::zoo_cfg::log::LogSettings;
 use crate::zoo_cfg::members::{MemberLines, without_mark};
+#[cfg(feature = "tls")]
+use crate::zoo_cfg::tls;
 use crate::zoo_cfg::{Survey, ZooCfg};
 
 impl ZooCfg {
@@ -134,6 +136,8 @@ impl ZooCfg {
             unsynced_bytes: entries.kibibytes("quorate.unsyncedLimitInKb", 64 << 20)?,
             election: entries.election()?,
             autocreate: entries.boolean("db.autocreate", true)?,
+            #[cfg(feature = "tls")]
+            tls: tls::read(entries)?,
             membership: ensemble.membership,
             warnings: Vec::new(),
         })

@@ -3,7 +3,7 @@
 //! A line of a library that knows nothing of this is [`OTHER`].
 
 /// All names, in order.
-pub(crate) const EVENTS: [&str; 60] = [
+pub(crate) const EVENTS: [&str; 66] = [
     "auth.refused",
     "client.ahead",
     "client.closed",
@@ -60,6 +60,12 @@ pub(crate) const EVENTS: [&str; 60] = [
     "sync.finished",
     "sync.ignored",
     "sync.started",
+    "tls.identity",
+    "tls.notice",
+    "tls.refused",
+    "tls.refused_by_peer",
+    "tls.reload_failed",
+    "tls.reloaded",
     "tree.differs",
     "txn.unknown",
     "txn.without_effect",

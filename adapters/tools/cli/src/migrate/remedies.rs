@@ -10,7 +10,7 @@ pub(super) fn of_refusal(name: &str) -> &'static str {
 
 /// Why a setting that has no effect here, or another one than in Java, endangers a replacement, and what to do.
 pub(super) fn of_danger(name: &str) -> Option<(&'static str, &'static str)> {
-    look_up(&DANGERS, name)
+    look_up(&DANGERS, name).filter(|_| !name.starts_with("ssl.quorum."))
 }
 
 fn look_up<W: Copy>(table: &[(&[&str], &'static str, W)], name: &str) -> Option<(&'static str, W)> {
@@ -27,9 +27,9 @@ const REFUSED: &str = "do not replace servers while it is needed; if it is not, 
 
 const REFUSALS: [(&[&str], &str, ()); 9] = [
     (
-        &["sslQuorum", "portUnification"],
-        "do not replace servers while peers need TLS. On a private network: portUnification=true and sslQuorum=true on \
-         all servers, restart them one at a time; then sslQuorum=false, again; then portUnification=false, again",
+        &["ssl.quorum.*", "quorate.ssl.crlFile"],
+        "without it a certificate is good until it ends; to shut out the holder of one, take what made it out of the trust \
+         stores of all servers. If that will do, take the line out",
         (),
     ),
     (
@@ -76,7 +76,7 @@ const REFUSALS: [(&[&str], &str, ()); 9] = [
     ),
 ];
 
-const DANGERS: [(&[&str], &str, &str); 12] = [
+const DANGERS: [(&[&str], &str, &str); 13] = [
     (
         &["snapshot.trust.empty"],
         "a server without a snapshot starts from its log alone, which is right once, after an upgrade from 3.4",
@@ -118,9 +118,15 @@ const DANGERS: [(&[&str], &str, &str); 12] = [
         "set it alike on all servers, rather off",
     ),
     (
-        &["ssl.*", "sslQuorumReloadCertFiles", "ocsp.enable"],
-        "there is no TLS here",
-        "check that nobody needs it: neither sslQuorum nor secureClientPort may be in use",
+        &["sslQuorum"],
+        "certificates are looked at more closely here than by ZooKeeper 3.9: each has to name a host of its server's line",
+        "begin with quorate.ssl.identity=warn, which tells of those that do not; ssl.quorum.hostnameVerification=false asks \
+         for no names at all",
+    ),
+    (
+        &["ssl.*", "ocsp.enable"],
+        "there is no TLS for clients here",
+        "check that nobody needs it: secureClientPort may not be in use",
     ),
     (
         &["sasl*", "kerberos.*", "SASLAuthenticationProvider.*", "java.security.auth.login.config"],

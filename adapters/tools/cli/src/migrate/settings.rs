@@ -50,6 +50,9 @@ fn of_warning(file: &ConfigFile, warning: &Warning) -> Option<Finding> {
         Caution::SeveralAddresses { .. } => {
             (Level::Endangers, "set multiAddress.enabled=true on all servers, or leave one address")
         }
+        Caution::Weakens { .. } => {
+            (Level::Notice, "look whether it is still needed when all is done")
+        }
         Caution::TwoParticipants => (
             Level::Endangers,
             "while one of the two is replaced nothing is served: add a third first",

@@ -136,6 +136,7 @@ fn unknown_key(facts: &Facts) -> Vec<Found> {
                 Caution::Misspelt { key, instead, .. } => (key, (*instead).to_owned()),
                 Caution::NotUsed { .. }
                 | Caution::Repeated { .. }
+                | Caution::Weakens { .. }
                 | Caution::KeepAliveStays
                 | Caution::OtherRole { .. }
                 | Caution::SeveralAddresses { .. }

@@ -20,5 +20,6 @@ pub(crate) mod service;
 pub(crate) mod sim;
 pub(crate) mod storage;
 pub(crate) mod timeline;
+pub(crate) mod tls;
 pub(crate) mod znode;
 pub(crate) mod zookeeper;

@@ -1,0 +1,96 @@
+//! The bytes of a connection between servers, with TLS around them or without.
+//!
+//! Everything above is the same for both: what is framed, queued and counted does not know which it is.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_io::{AsyncRead, AsyncWrite};
+#[cfg(feature = "tls")]
+use futures_rustls::TlsStream;
+
+#[cfg(feature = "tls")]
+use crate::net::replayed::Replayed;
+
+/// A connection between servers.
+#[derive(Debug)]
+pub(crate) enum Wire<S> {
+    /// Whoever is on the way reads it, and may change it.
+    Plain(S),
+    /// Nobody else does.
+    #[cfg(feature = "tls")]
+    Tls(Box<TlsStream<Replayed<S>>>),
+}
+
+impl<S> Wire<S> {
+    /// Whether there is TLS around it.
+    pub(crate) const fn is_secure(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            #[cfg(feature = "tls")]
+            Self::Tls(_) => true,
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Wire<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
+            // Java often closes without saying so within TLS. What is cut short there is an unfinished packet, which
+            // nobody acts on.
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buffer).map(|read| match read {
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
+                read => read,
+            }),
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_close(cx),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => Pin::new(stream).poll_close(cx),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! An authority, and the certificates of an ensemble's servers and of those who are none.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_rustls::pki_types::pem::PemObject;
+use futures_rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use futures_rustls::rustls::crypto::aws_lc_rs;
+use futures_rustls::rustls::{ClientConfig, RootCertStore};
+use quorate_core::id::ServerId;
+use quorate_tls::{IdentityMode, Settings, StoreFile};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, SanType,
+    date_time_ymd,
+};
+
+/// An authority.
+pub(super) struct Authority {
+    certificate: rcgen::Certificate,
+    key: KeyPair,
+}
+
+/// A certificate with its key, as PEM.
+#[derive(Debug)]
+pub(super) struct Holder {
+    chain: String,
+    key: String,
+}
+
+/// What is wrong with a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flaw {
+    Ended,
+    NotBegun,
+    AcceptsOnly,
+}
+
+impl Authority {
+    pub(super) fn new(name: &str) -> Self {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        Self { certificate: params.self_signed(&key).unwrap(), key }
+    }
+
+    /// For a server on this machine, by its id.
+    pub(super) fn for_server(&self, id: ServerId) -> Holder {
+        self.with_flaw(id, None)
+    }
+
+    pub(super) fn with_flaw(&self, id: ServerId, flaw: Option<Flaw>) -> Holder {
+        let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+        let urn = format!("urn:quorate:server:{id}");
+        params.subject_alt_names.push(SanType::URI(urn.as_str().try_into().unwrap()));
+        match flaw {
+            None => {}
+            Some(Flaw::Ended) => {
+                params.not_before = date_time_ymd(2001, 1, 1);
+                params.not_after = date_time_ymd(2002, 1, 1);
+            }
+            Some(Flaw::NotBegun) => {
+                params.not_before = date_time_ymd(2200, 1, 1);
+                params.not_after = date_time_ymd(2201, 1, 1);
+            }
+            Some(Flaw::AcceptsOnly) => {
+                params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+            }
+        }
+        let key = KeyPair::generate().unwrap();
+        let signed = params.signed_by(&key, &self.certificate, &self.key).unwrap();
+        Holder { chain: signed.pem(), key: key.serialize_pem() }
+    }
+
+    /// Writes the stores of a server; the settings of a server with them, whose ids are in the certificates since all are
+    /// on one host.
+    pub(super) fn settings(&self, dir: &Path, holder: &Holder) -> Settings {
+        fs::create_dir_all(dir).unwrap();
+        let file = |name: &str, text: String| -> PathBuf {
+            let path = dir.join(name);
+            fs::write(&path, text).unwrap();
+            path
+        };
+        let own = file("own.pem", format!("{}{}", holder.chain, holder.key));
+        let trusted = file("trusted.pem", self.certificate.pem());
+        let mut settings = Settings::new(StoreFile::new(own), StoreFile::new(trusted));
+        settings.identity = IdentityMode::Id;
+        settings
+    }
+
+    /// Of one that dials servers of this authority with a certificate, or without.
+    pub(super) fn stranger(&self, holder: Option<&Holder>) -> Arc<ClientConfig> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.certificate.der().clone()).unwrap();
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots);
+        Arc::new(match holder {
+            None => config.with_no_client_auth(),
+            Some(Holder { chain, key }) => {
+                let chain = CertificateDer::from_pem_slice(chain.as_bytes()).unwrap();
+                let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+                config.with_client_auth_cert(vec![chain], key).unwrap()
+            }
+        })
+    }
+}

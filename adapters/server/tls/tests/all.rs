@@ -1,0 +1,7 @@
+//! The tests of this directory in one program.
+#![allow(clippy::unwrap_used, reason = "tests; their helpers are not marked as such")]
+
+mod handshakes;
+mod identities;
+mod made;
+mod stores;
