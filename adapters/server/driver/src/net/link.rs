@@ -309,8 +309,9 @@ mod tests {
     fn learn(bytes: Vec<u8>, piece: usize, ends: bool) -> (Vec<usize>, Vec<Event>, Option<Cause>) {
         let (disk, _dir) = disk::tests::disk();
         let (sender, events) = bounded(64);
-        let shared =
-            Shared::new(ServerId(1), sender, Duration::from_millis(50), ElectionCodec::Fast);
+        // Only one that does not end is waited for in vain.
+        let patience = if ends { Duration::from_secs(60) } else { Duration::from_millis(50) };
+        let shared = Shared::new(ServerId(1), sender, patience, ElectionCodec::Fast);
         let (link, known) = (LinkId(1), AtomicBool::new(false));
         let (taken, restored) = disk::tests::reception(Zxid(9), &disk);
         let (intakes, intake) = bounded(1);
@@ -332,7 +333,7 @@ mod tests {
         let ended =
             block_on(or(async { Some(reader.read(input, BytesMut::new()).await) }, async {
                 // Long after everything has come.
-                Alone.sleep(Duration::from_secs(2)).await;
+                Alone.sleep(Duration::from_secs(90)).await;
                 None
             }));
         let heard = std::iter::from_fn(|| events.try_recv().ok()).filter_map(|event| match event {
