@@ -45,7 +45,7 @@ pub(crate) const RULES: &[Rule] = &[
         id: "disk.free",
         levels: &[Level::Error, Level::Warning],
         when: "free space is below 20 % or three snapshots, an error below 5 % or one snapshot; or under 5 % of the inodes",
-        why: "a server whose disk is full stops, and one that comes back has no room for the snapshot that it is sent",
+        why: "without room a server gives up its role (ZooKeeper's ends), and has none for the snapshot that it is sent",
         todo: "make room: old snapshots and logs go with autopurge, or by hand with zkCleanup.sh",
         sources: &["https://github.com/pravega/zookeeper-operator/issues/263"],
         explains: &["live.port-closed"],
