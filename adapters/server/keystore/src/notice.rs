@@ -49,6 +49,8 @@ pub enum JavaCannot {
     Traditional,
     /// A private key in PEM that is sealed by PBES2, which is what `openssl` does unless it is told otherwise.
     Pbes2,
+    /// A private key in PEM that is not sealed, where a password is given all the same: Java then takes it for sealed.
+    Open,
     /// An Ed25519 key, before Java 15.
     Ed25519,
     /// A PKCS12 trust store without a password.
@@ -96,6 +98,10 @@ impl fmt::Display for JavaCannot {
             Self::Pbes2 => {
                 "the key is sealed by PBES2, which Java's reader of PEM lacks; \
                  `openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES -in FILE` converts it"
+            }
+            Self::Open => {
+                "the key is not sealed, and a password is given: Java takes it for sealed then, and \
+                 reads it where no password is given"
             }
             Self::Ed25519 => "the key is Ed25519, which needs Java 15",
             Self::NoPassword => "it takes no PKCS12 trust store without a password",

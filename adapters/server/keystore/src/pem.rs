@@ -119,6 +119,8 @@ impl Section<'_> {
         }
         if form != Form::Pkcs8 {
             notices.push(Notice::JavaCannotRead(JavaCannot::Traditional));
+        } else if password.is_some_and(|password| !password.is_empty()) {
+            notices.push(Notice::JavaCannotRead(JavaCannot::Open));
         }
         Ok(SecretKey::new(form, self.decoded()?))
     }

@@ -32,14 +32,17 @@ fn the_same_key_and_chain_come_out_of_every_format() {
     for name in ["keytool-rsa.jks", "keytool-rsa.p12", "openssl-rsa.p12"] {
         holds(name, "pkcs8-rsa.pem", Some("rsa1"), &[]);
     }
-    holds("key-last.pem", "pkcs8-rsa.pem", None, &[]);
+    holds("key-last.pem", "pkcs8-rsa.pem", None, &[Notice::JavaCannotRead(JavaCannot::Open)]);
+    let unlocked = key_store("key-last.pem", &bytes("key-last.pem"), None, None).unwrap();
+    assert_eq!(unlocked.notices, [], "a key that is not sealed, without a password");
     holds("pkcs1.pem", "pkcs8-rsa.pem", None, &[TRADITIONAL]);
     holds("sec1.pem", "pkcs8-ec.pem", None, &[TRADITIONAL]);
     for name in ["pbes2.pem", "pbes2-aes128-sha512.pem", "scrypt.pem"] {
         holds(name, "pkcs8-ec.pem", None, &[PBES2]);
     }
     holds("pbe-3des.pem", "pkcs8-ec.pem", None, &[]);
-    let ed25519 = keys("pkcs8-ed25519.pem").unwrap();
+    let pem = bytes("pkcs8-ed25519.pem");
+    let ed25519 = key_store("pkcs8-ed25519.pem", &pem, None, None).unwrap();
     assert_eq!(ed25519.notices, [Notice::JavaCannotRead(JavaCannot::Ed25519)]);
 }
 
