@@ -9,7 +9,7 @@ use crate::ensemble::{SERVERS, on_core, quorate, target};
 pub(crate) fn rounds(lasts: Duration) -> Outcome<String> {
     let mut command = on_core(SERVERS, &quorate().display().to_string());
     command.args(["bench", "broadcast", "--json", "--clients", "1", "--seconds"]);
-    command.arg(format!("{:.1}", lasts.as_secs_f64())).arg("--dir").arg(target());
+    command.arg(lasts.as_secs().max(1).to_string()).arg("--dir").arg(target());
     let output = command.output()?;
     let told = String::from_utf8(output.stdout)?;
     let (half, most) = (number(&told, "bare_p50_us"), number(&told, "bare_p99_us"));
