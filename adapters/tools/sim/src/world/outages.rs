@@ -21,11 +21,11 @@ use crate::world::World;
 use crate::world::front::{Front, Order};
 
 impl Front {
-    /// A process that goes on begins with an older state, or with none.
+    /// A process that goes on begins with an older state, or with the first, which a leader may have sent, too.
     pub(super) fn begins_again(&mut self, from: Option<Zxid>) {
         self.wakes = None;
         // To the core an application begins in its first state, and takes over later ones only.
-        if from.is_none() {
+        if from.is_none_or(|label| label == Zxid::ZERO) {
             self.order(Order::Adopt(Zxid::ZERO, Bytes::new()));
         }
     }
