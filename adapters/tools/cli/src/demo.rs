@@ -26,6 +26,8 @@
 //! What it does not do: it injects no faults other than sudden death. That is the simulator's.
 
 mod audit;
+#[cfg(feature = "tls")]
+mod certificates;
 mod child;
 mod connection;
 mod ensemble;
@@ -49,9 +51,10 @@ use tokio::signal::unix::{SignalKind, signal};
 
 pub(crate) use self::child::{Arguments as ServerArguments, run as serve};
 use self::ensemble::Ensemble;
-use self::layout::{Layout, Placement, Purpose, Times};
+use self::layout::{Layout, Links, Placement, Purpose, Times};
 use self::load::LoadConfig;
 use self::plot::{Options, Plot};
+use self::table::Spread;
 use self::view::View;
 use crate::failure::Failure;
 use crate::paint::Paint;
@@ -66,7 +69,7 @@ use crate::runtime::Kind;
 /// servers are ZooKeeper servers with so many clients each; exits with 1 if a session, an ephemeral node or
 /// the event of a watch is lost. With
 /// --transfer-leadership no server is killed: each leader transfers its leadership, and the longest time
-/// without an acknowledged write is what clients notice of it.
+/// without an acknowledged write is what clients notice of it. With --tls all this happens twice.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("writing").args(["load", "transfer_leadership"]).multiple(true))]
 pub(crate) struct Arguments {
@@ -107,6 +110,11 @@ pub(crate) struct Arguments {
     /// server's log file.
     #[arg(long, alias = "plant-loss", requires = "load")]
     inject_loss: bool,
+    /// Everything twice: first without TLS, then with it on every link between servers, with certificates that are made
+    /// on the spot; shows both failovers.
+    #[cfg(feature = "tls")]
+    #[arg(long)]
+    tls: bool,
     /// The servers' tickTime.
     #[arg(long, value_name = "MS", default_value_t = 2000,
           value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
@@ -141,9 +149,8 @@ enum ElectionKind {
 
 /// `quorate demo`.
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
-    let Arguments { servers, kill_leader: kills, json, processes, tick_time, patience, .. } =
-        arguments;
-    if servers < 3 && kills > 0 && !arguments.transfer_leadership {
+    let Arguments { servers, kill_leader: kills, transfer_leadership, .. } = arguments;
+    if servers < 3 && kills > 0 && !transfer_leadership {
         return Err(Failure::usage(format!(
             "{servers} server(s) tolerate no failure, so none could lead after a kill: \
              take --servers 3 or more, or --kill-leader 0"
@@ -152,6 +159,20 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     if std::env::var_os("RUST_LOG").is_some() {
         crate::logs::start(None, "off")?;
     }
+    #[cfg(feature = "tls")]
+    if arguments.tls {
+        let plain = once(&arguments, Links::Plain).await?;
+        once(&arguments, Links::Tls { plain }).await?;
+        return Ok(());
+    }
+    once(&arguments, Links::Plain).await?;
+    Ok(())
+}
+
+/// One ensemble, from its start to its end; how long its failovers took.
+async fn once(arguments: &Arguments, links: Links) -> Result<Spread, Failure> {
+    let Arguments { servers, kill_leader: kills, json, processes, tick_time, patience, .. } =
+        *arguments;
     let placement = if processes { Placement::Processes } else { Placement::Embedded };
     let sessions = arguments.clients.map(usize::from);
     let loaded = arguments.load || (arguments.transfer_leadership && sessions.is_none());
@@ -175,7 +196,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         }
         (None, None) => Purpose::Elections,
     };
-    let layout = Layout::new(placement, servers, Times { tick, election }, purpose)
+    let layout = Layout::new(placement, servers, Times { tick, election }, purpose, links)
         .map_err(|error| Failure::failed(error.to_string()))?;
     let (ensemble, events) = Ensemble::new(layout);
     let options = Options {

@@ -75,6 +75,26 @@ fn kills_a_process_and_measures() {
 }
 
 #[test]
+fn with_tls_shows_the_failover_without_it_too() {
+    for more in [&[][..], &["--processes"]] {
+        let mut arguments = vec!["demo", "--servers", "3", "--kill-leader", "1", "--tls", "--json"];
+        arguments.extend(more);
+        let output = quorate(&arguments);
+        assert_eq!(output.status.code(), Some(0), "{}{}", stdout(&output), stderr(&output));
+        let lines = lines(&output);
+        let begun: Vec<_> = events(&lines, "begun").iter().map(|line| &line["tls"]).collect();
+        assert_eq!(begun, [false, true]);
+        let summaries: Vec<_> = lines.iter().filter_map(|line| line.get("summary")).collect();
+        let [plain, tls] = summaries[..] else { panic!("two ensembles") };
+        assert_eq!((&plain["tls"], &tls["tls"]), (&false.into(), &true.into()));
+        assert_eq!((&plain["kills"], &tls["kills"]), (&1.into(), &1.into()));
+        assert!(tls["failover_ms"]["median"].as_f64().unwrap() > 0.0);
+        assert_eq!(tls["plain_failover_ms"], plain["failover_ms"]);
+        assert!(plain.get("plain_failover_ms").is_none());
+    }
+}
+
+#[test]
 fn elects_by_generation_and_measures() {
     small_demo(&["--election", "generation"]);
     small_demo(&["--election", "generation", "--processes", "--silence"]);

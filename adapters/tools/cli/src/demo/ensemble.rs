@@ -21,7 +21,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinError, JoinSet};
 
 use super::connection::{Connection, Pipe, Roster};
-use super::layout::{Layout, Placement, Purpose};
+use super::layout::{Layout, Links, Placement, Purpose};
 use super::ledger;
 use super::news::{Gate, Seen, forward, read};
 
@@ -117,6 +117,11 @@ impl Ensemble {
     /// Whether each server is a process of its own.
     pub(super) fn has_processes(&self) -> bool {
         self.layout.placement() == Placement::Processes
+    }
+
+    /// How servers speak with one another.
+    pub(super) fn links(&self) -> Links {
+        self.layout.links()
     }
 
     /// Where the servers' data are.

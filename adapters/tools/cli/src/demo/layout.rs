@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+#[cfg(feature = "tls")]
+use quorate_tls::{IdentityMode, Settings, StoreFile};
 use quorate_tokio::ServerConfig;
 use quorate_tokio::core::config::{Config, Election};
 use quorate_tokio::core::id::ServerId;
@@ -19,7 +21,10 @@ use tempfile::TempDir;
 use thiserror::Error;
 use tokio::process::Command;
 
+#[cfg(feature = "tls")]
+use super::certificates::{self, Stores};
 use super::ledger;
+use super::table::Spread;
 use crate::runtime::Kind;
 
 /// Where servers run.
@@ -49,6 +54,32 @@ pub(super) enum Purpose {
     Sessions,
 }
 
+/// How servers speak with one another.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Links {
+    /// Without TLS.
+    Plain,
+    /// With TLS; and how long failovers took without.
+    #[cfg(feature = "tls")]
+    Tls { plain: Spread },
+}
+
+impl Links {
+    /// Whether there is TLS around them.
+    pub(super) fn are_secure(&self) -> bool {
+        self.plain().is_some()
+    }
+
+    /// With TLS, how long failovers took without.
+    pub(super) fn plain(&self) -> Option<Spread> {
+        match self {
+            Self::Plain => None,
+            #[cfg(feature = "tls")]
+            Self::Tls { plain } => Some(*plain),
+        }
+    }
+}
+
 /// The ports, directories and configurations of servers 1 to N.
 #[derive(Debug)]
 pub(super) struct Layout {
@@ -56,6 +87,7 @@ pub(super) struct Layout {
     membership: Membership,
     times: Times,
     purpose: Purpose,
+    links: Links,
     /// Of each server, for its clients.
     client_ports: BTreeMap<i64, u16>,
     dir: TempDir,
@@ -72,6 +104,9 @@ pub(super) enum LayoutError {
     Membership(#[from] MembershipError),
     #[error("cannot prepare a data directory: {0}")]
     DataDir(io::Error),
+    #[cfg(feature = "tls")]
+    #[error(transparent)]
+    Certificates(#[from] certificates::CertificatesError),
 }
 
 impl Layout {
@@ -81,6 +116,7 @@ impl Layout {
         servers: u8,
         times: Times,
         purpose: Purpose,
+        links: Links,
     ) -> Result<Self, LayoutError> {
         let dir = tempfile::Builder::new()
             .prefix("quorate-demo-")
@@ -94,7 +130,11 @@ impl Layout {
             Member::new(ServerId(id), Role::Participant, address)
         });
         let membership = Membership::build(members, [], [], 0)?;
-        let layout = Self { placement, membership, times, purpose, client_ports, dir };
+        let layout = Self { placement, membership, times, purpose, links, client_ports, dir };
+        #[cfg(feature = "tls")]
+        if links.are_secure() {
+            certificates::make(layout.dir(), &layout.ids())?;
+        }
         for id in layout.ids() {
             layout.prepare(id).map_err(LayoutError::DataDir)?;
         }
@@ -114,6 +154,11 @@ impl Layout {
     /// What they are there for.
     pub(super) fn purpose(&self) -> Purpose {
         self.purpose
+    }
+
+    /// How they speak with one another.
+    pub(super) fn links(&self) -> Links {
+        self.links
     }
 
     /// Where clients connect.
@@ -170,6 +215,16 @@ impl Layout {
                 address.ip()
             );
         }
+        #[cfg(feature = "tls")]
+        if self.links.are_secure() {
+            let Stores { own, trusted } = certificates::stores(self.dir(), id);
+            let (own, trusted) = (own.display(), trusted.display());
+            let _ = write!(
+                cfg,
+                "sslQuorum=true\nquorate.ssl.identity=id\nssl.quorum.keyStore.location={own}\n\
+                 ssl.quorum.trustStore.location={trusted}\n"
+            );
+        }
         for member in self.membership.members() {
             // Writing to a string cannot fail.
             let _ = writeln!(cfg, "server.{}={member}", member.id);
@@ -186,6 +241,13 @@ impl Layout {
         core.timing.sync_limit = SYNC_LIMIT;
         let mut config = ServerConfig::new(core, self.data_dir(id));
         config.changes_kept = 4096;
+        #[cfg(feature = "tls")]
+        if self.links.are_secure() {
+            let Stores { own, trusted } = certificates::stores(self.dir(), id);
+            let mut settings = Settings::new(StoreFile::new(own), StoreFile::new(trusted));
+            settings.identity = IdentityMode::Id;
+            config.tls = Some(settings);
+        }
         match self.purpose {
             Purpose::Elections => {}
             Purpose::Load(_) => ledger::keep_everything(&mut config),

@@ -14,7 +14,7 @@ use super::leaders::{Leaders, Leadership, Marks};
 use super::load::{Account, Load, LoadConfig};
 use super::news::{News, Seen};
 use super::sessions::{Sessions, SessionsError, SessionsSummary, TIMEOUT, set_up};
-use super::table::{LoadSummary, Row, Summary};
+use super::table::{LoadSummary, Row, Spread, Summary};
 use super::view::{Step, View};
 use crate::event::{ChangeLine, State, millis};
 use crate::failure::Failure;
@@ -102,8 +102,11 @@ impl Plot {
         self.dismiss().await
     }
 
-    /// Sums up and cleans up. A failure has been shown when this returns.
-    pub(super) async fn finish(mut self, outcome: Result<(), DemoError>) -> Result<(), Failure> {
+    /// Sums up and cleans up; how long failovers took. A failure has been shown when this returns.
+    pub(super) async fn finish(
+        mut self,
+        outcome: Result<(), DemoError>,
+    ) -> Result<Spread, Failure> {
         self.ensemble.end().await;
         let twice = self.leaders.twice();
         let outcome = match outcome {
@@ -130,11 +133,15 @@ impl Plot {
             loaded.map(|(config, account)| LoadSummary::new(config, &account, &self.rows, verdict)),
         );
         summary.sessions = self.attended;
+        let links = self.ensemble.links();
+        (summary.tls, summary.plain_failover_ms) = (links.are_secure(), links.plain());
+        let failover = summary.failover_ms;
         let written = self.view.end(summary, self.rows, outcome.is_err());
         outcome.map_err(|error| Failure::failed(format!("the demo failed: {error}")))?;
         written.map_err(|error| {
             Failure::failed(format!("what happened could not be written: {error}"))
-        })
+        })?;
+        Ok(failover)
     }
 
     /// Lets clients write for a while, if there are any.
@@ -233,6 +240,7 @@ impl Plot {
             at_ms: 0.0,
             servers: ids.len(),
             processes: self.ensemble.has_processes(),
+            tls: self.ensemble.links().are_secure(),
             dir: self.ensemble.dir().display().to_string(),
         });
         let begun = Instant::now();

@@ -17,7 +17,14 @@ use crate::paint::Paint;
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(super) enum Step {
     /// The ensemble is set up, no server runs.
-    Begun { at_ms: f64, servers: usize, processes: bool, dir: String },
+    Begun {
+        at_ms: f64,
+        servers: usize,
+        processes: bool,
+        /// Whether there is TLS around the links between them.
+        tls: bool,
+        dir: String,
+    },
     /// Servers are started for the first time.
     Started { at_ms: f64, servers: Vec<i64> },
     /// A leader serves with a synchronised quorum.
@@ -113,6 +120,9 @@ impl View {
                 }
                 if !failed {
                     writeln!(out, "\n{}", paint.well(&summary.sentence()))?;
+                    if let Some(comparison) = summary.comparison() {
+                        writeln!(out, "{}", paint.well(&comparison))?;
+                    }
                 }
                 Ok(())
             }
@@ -176,9 +186,10 @@ fn announce(step: &Step, paint: Paint) -> String {
     let at = |at_ms: f64| paint.faint(&format!("{at_ms:>11.3}"));
     let name = |id: i64| paint.server(id, &format!("server {id:<3}"));
     match step {
-        Step::Begun { servers, processes, dir, .. } => {
+        Step::Begun { servers, processes, tls, dir, .. } => {
             let kind = if *processes { "each in a process of its own" } else { "in one process" };
-            let text = format!("{servers} servers {kind}, on loopback; data in {dir}");
+            let tls = if *tls { ", with TLS between them" } else { "" };
+            let text = format!("{servers} servers {kind}{tls}, on loopback; data in {dir}");
             let head = format!(
                 "{:>11}  {:<10}  {:<32}  {:>5}  {:>5}  why",
                 "ms", "", "what", "round", "epoch"
