@@ -76,6 +76,14 @@ pub enum StartError {
         /// What the system says.
         source: io::Error,
     },
+    /// What clients change is to be written, and cannot be.
+    #[error("cannot write the audit log {to}: {source}")]
+    Audit {
+        /// Where.
+        to: String,
+        /// What is in the way.
+        source: io::Error,
+    },
     /// The system gives no thread.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),

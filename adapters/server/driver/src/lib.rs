@@ -38,6 +38,7 @@
 //! client (64 MiB, beyond that its connection ends; the service is told what was written, and holds back earlier).
 #![forbid(unsafe_code, unused_must_use)]
 
+mod audit;
 mod config;
 mod disk;
 mod drive;

@@ -60,6 +60,7 @@
 //! In the Java code: `QuorumPeerConfig`.
 
 mod alone;
+mod audit;
 mod clients;
 mod entries;
 mod findings;
@@ -85,6 +86,7 @@ use quorate_core::config::Election;
 use quorate_core::id::ServerId;
 use quorate_core::membership::{Member, Membership};
 
+pub use crate::zoo_cfg::audit::{AuditLog, AuditSettings, AuditTarget, WhenFull};
 pub use crate::zoo_cfg::clients::{ClientSettings, JavaVersion};
 pub use crate::zoo_cfg::findings::{Caution, ConfigError, Place, Setting, Warning};
 pub use crate::zoo_cfg::flags::JvmFlags;
@@ -201,6 +203,8 @@ pub struct ZooCfg {
     pub http: HttpSettings,
     /// What is logged.
     pub log: LogSettings,
+    /// The log of what clients change (`audit.enable`); none, unless it is asked for.
+    pub audit: Option<AuditSettings>,
     /// Which four-letter words are answered (`4lw.commands.whitelist`); `*` for all. By default the
     /// five that cost nothing and change nothing, where ZooKeeper has `srvr` alone. See
     /// [`ZooCfg::answers`].

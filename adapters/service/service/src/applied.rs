@@ -54,13 +54,17 @@ impl Service {
                 Role::Learner { .. } => self.sessions.touch(header.client, *timeout),
             }
         }
-        let own = self.submitted.front().copied().filter(|head| head.id == header.request());
+        let is_own = self.submitted.front().is_some_and(|head| head.id == header.request());
+        let own = if is_own { self.submitted.pop_front() } else { None };
         if let Some(head) = own {
-            self.submitted.pop_front();
+            if let Some(asked) = &head.audited {
+                self.audit(step, asked, outcome);
+            }
             self.make_room();
             self.on_own(step, head.client, txn.zxid, header, outcome);
         }
-        if let Some(Outcome::SessionClosed { .. }) = outcome {
+        if let Some(Outcome::SessionClosed { deleted }) = outcome {
+            self.audit_ended(step, header.client, deleted);
             self.on_session_closed(step, header.client);
         }
         self.go_on(step);

@@ -23,6 +23,7 @@ use quorate_application::clients::SyncId;
 use quorate_core::message::{Identity, Request as Submitted};
 use quorate_core::time::Instant;
 
+use crate::audit::Asked;
 use crate::latencies::Latencies;
 use crate::portion::Next;
 use crate::unwritten::Unwritten;
@@ -96,8 +97,8 @@ pub(crate) struct Entry {
 pub(crate) enum Work {
     /// It is answered from the tree.
     Read(Request),
-    /// It waits to be submitted. `parts`: the operations of a multi.
-    Waiting { request: Submitted, parts: Vec<i32> },
+    /// It waits to be submitted. `parts`: the operations of a multi. `audited`: what is to be told of it.
+    Waiting { request: Submitted, parts: Vec<i32>, audited: Option<Box<Asked>> },
     /// It is submitted.
     Underway { parts: Vec<i32> },
     /// It waits for a read point.

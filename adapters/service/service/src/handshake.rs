@@ -62,7 +62,7 @@ impl Service {
         let body = Bytes::copy_from_slice(&connection.timeout_ms.to_be_bytes());
         self.by_session.insert(session, client);
         let id = RequestId { client: session, cxid: 0 };
-        self.submitted.push_back(Submitted { id, client });
+        self.submitted.push_back(Submitted { id, client, audited: None });
         let request = Request { id, op: op::CREATE_SESSION, body, identities: None };
         step.out.push(Output::Submit { epoch: self.epoch, request });
     }

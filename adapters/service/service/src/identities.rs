@@ -54,6 +54,9 @@ impl Service {
         self.send(step.out, client, bytes);
         if !proved {
             self.proofs.failed(step.at, Scheme::of(scheme), from);
+            if let Some(connection) = self.clients.get(&client) {
+                self.audit_unproved(step, connection);
+            }
             self.close(step.out, client, Close::AfterWriting);
         }
     }

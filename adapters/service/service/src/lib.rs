@@ -36,6 +36,8 @@ extern crate alloc;
 mod adjusting;
 mod application;
 mod applied;
+mod audit;
+mod auditing;
 mod between;
 mod connection;
 mod containers;
@@ -76,7 +78,7 @@ pub use quorate_metrics::Figures;
 
 pub use adjusting::Adjustment;
 pub use application::{RestoreTree, TreeSnapshot};
-pub use options::{Beneath, DigestAlgorithm, Options, Words};
+pub use options::{Audit, AuditFormat, Beneath, DigestAlgorithm, Options, Words};
 pub use service::Service;
 pub use shares::Shedding;
 pub use step::ClientFraming;

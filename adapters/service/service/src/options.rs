@@ -62,6 +62,8 @@ pub struct Options {
     pub create2_in_multi: bool,
     /// Whether transactions carry the digest of the tree (`digest.enabled`), see [`Rules`](quorate_znode::Rules::digest).
     pub tree_digests: bool,
+    /// What is told of changes (`audit.enable`); nothing, unless it is said.
+    pub audit: Option<Audit>,
     /// What words tell of the server beneath the service.
     pub beneath: Option<Arc<dyn Beneath>>,
 }
@@ -91,9 +93,29 @@ impl fmt::Debug for Options {
             .field("event_zxids", &self.event_zxids)
             .field("create2_in_multi", &self.create2_in_multi)
             .field("tree_digests", &self.tree_digests)
+            .field("audit", &self.audit)
             .field("beneath", &self.beneath)
             .finish()
     }
+}
+
+/// What is told of changes (`audit.enable`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Audit {
+    /// How.
+    pub format: AuditFormat,
+    /// The name of who runs the server, which is the user of what no client has asked for.
+    pub server_user: String,
+}
+
+/// How a record of the audit log is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AuditFormat {
+    /// As ZooKeeper's logger does: a time, and fields with tabs between them.
+    #[default]
+    Java,
+    /// One JSON object, in which a failed proof of identity is told as well.
+    Json,
 }
 
 /// What the words of four letters tell of the server beneath the service: its place in the ensemble, its settings.
@@ -179,6 +201,7 @@ impl Default for Options {
             event_zxids: false,
             create2_in_multi: false,
             tree_digests: true,
+            audit: None,
             beneath: None,
         }
     }

@@ -79,15 +79,16 @@ impl Service {
                     step.out.push(Output::Sync(asked));
                     return;
                 }
-                Work::Waiting { request, parts } => {
+                Work::Waiting { request, parts, audited } => {
                     let (id, parts) = (request.id, core::mem::take(parts));
+                    let audited = audited.take();
                     let Work::Waiting { request, .. } =
                         core::mem::replace(work, Work::Underway { parts })
                     else {
                         return;
                     };
                     room -= 1;
-                    self.submitted.push_back(Submitted { id, client });
+                    self.submitted.push_back(Submitted { id, client, audited });
                     step.out.push(Output::Submit { epoch: self.epoch, request });
                 }
             }
@@ -253,7 +254,7 @@ impl Service {
         let Some(connection) = self.clients.get_mut(&client) else { return };
         for Entry { op, work, .. } in connection.queue.drain(..) {
             if let (op::CLOSE_SESSION, Work::Waiting { request, .. }) = (op, work) {
-                self.submitted.push_back(Submitted { id: request.id, client });
+                self.submitted.push_back(Submitted { id: request.id, client, audited: None });
                 step.out.push(Output::Submit { epoch: self.epoch, request });
             }
         }

@@ -118,12 +118,13 @@ impl Service {
         self.touch(step.at, client);
         if let Ok(Some(request)) = &decoded {
             if self.is_forbidden_here(step.state.tree(), client, request) {
+                self.audit_refused(step, session, client, request);
                 let header = ReplyHeader { xid, zxid: Zxid::ZERO, err: code::NO_AUTH };
                 return self.send(step.out, client, reply(header, |_| {}));
             }
         }
         let work = match decoded {
-            Ok(Some(request)) => self.work(client, session, header, request, body),
+            Ok(Some(request)) => self.work(step, client, session, header, request, body),
             Ok(None) | Err(_) => Ok(None),
         };
         let work = match work {
@@ -142,6 +143,7 @@ impl Service {
     /// What there is to do about a request that could be read.
     fn work(
         &self,
+        step: &mut Step<'_>,
         client: ClientId,
         session: i64,
         header: RequestHeader,
@@ -156,10 +158,12 @@ impl Service {
             return Ok(Some(Work::Read(request)));
         }
         if let Screened::Poison(err) = screen(&request) {
+            self.audit_refused(step, session, client, &request);
             return Err(err);
         }
         let longest = longest_body(&request, body.len(), &connection.identities);
         if longest > self.txn_bytes_max.saturating_sub(Txn::HEADER_BYTES) {
+            self.audit_refused(step, session, client, &request);
             return Err(code::MARSHALLING_ERROR);
         }
         let body = reworded(&request).map_or(body, |request| {
@@ -170,7 +174,8 @@ impl Service {
         let id = RequestId { client: session, cxid: header.xid };
         let identities = Some(connection.identities.clone());
         let submission = Submission { id, op: header.op, body, identities };
-        Ok(Some(Work::Waiting { request: submission, parts: parts(&request) }))
+        let audited = self.to_be_audited(session, connection, &request);
+        Ok(Some(Work::Waiting { request: submission, parts: parts(&request), audited }))
     }
 
     /// Whether the access list that counts for a write forbids it, in this server's own tree; a node that is not here

@@ -11,6 +11,7 @@ use quorate_core::time::Instant;
 use quorate_core::txn::RequestId;
 use quorate_core::zxid::Epoch;
 
+use crate::audit::Asked;
 use crate::connection::{Connection, State};
 use crate::containers::Containers;
 use crate::digests::Digests;
@@ -34,6 +35,8 @@ pub struct Service {
     pub(crate) txn_bytes_max: usize,
     pub(crate) options: Options,
     pub(crate) clients: BTreeMap<ClientId, Connection>,
+    /// It has stepped.
+    pub(crate) has_started: bool,
     /// Who has a session open here, or asks for it.
     pub(crate) by_session: BTreeMap<i64, ClientId>,
     pub(crate) sessions: Sessions,
@@ -102,10 +105,12 @@ pub(crate) struct Leading {
 }
 
 /// A request on its way to the leader and back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Submitted {
     pub(crate) id: RequestId,
     pub(crate) client: ClientId,
+    /// What the audit log is to tell of it.
+    pub(crate) audited: Option<Box<Asked>>,
 }
 
 /// What is counted since the start, or since an operator set it back.
@@ -153,6 +158,7 @@ impl Service {
             txn_bytes_max: host.txn_bytes_max,
             options,
             clients: BTreeMap::new(),
+            has_started: false,
             by_session: BTreeMap::new(),
             sessions: Sessions::new(host.id, host.remembered),
             watches: Watches::default(),

@@ -54,8 +54,12 @@ impl Clients<ZooKeeper> for Service {
     fn step_into(&mut self, input: Input, state: &mut ZooKeeper, out: &mut Vec<Output>) {
         let Input { at, wall_ms, event } = input;
         let expected = self.due();
+        let starts = !core::mem::replace(&mut self.has_started, true);
         self.pauses.step(at, expected);
         let mut step = Step { at, wall_ms, state, out };
+        if starts {
+            self.audit_server(&mut step, "serverStart", "success");
+        }
         self.on_event(&mut step, event);
         self.on_time(&mut step);
         self.go_on(&mut step);
@@ -132,7 +136,10 @@ impl Service {
             Event::Revalidate { from, body } => self.on_revalidate(step, from, body),
             Event::Revalidated(body) => self.on_revalidated(step, body),
             Event::Shed { percent, within } => self.on_shed(step, percent, within),
-            Event::Stopping { within } => self.on_stopping(step, within),
+            Event::Stopping { within } => {
+                self.audit_server(step, "serverStop", "invoked");
+                self.on_stopping(step, within);
+            }
             Event::LinkLost(link) => {
                 if let Some(leading) = self.leading() {
                     leading.tracker.lost(step.at, link);

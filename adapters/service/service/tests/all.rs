@@ -1,6 +1,7 @@
 //! The tests of this directory in one program: linked once, and what waits in one waits beside the others.
 #![allow(clippy::unwrap_used, reason = "tests; what they share is not marked as such")]
 
+mod audit;
 mod between;
 mod bounds;
 mod clients;

@@ -48,6 +48,8 @@ pub(crate) struct Stand {
     pub(crate) syncs: VecDeque<SyncId>,
     /// What is asked of the leader, or told a learner.
     pub(crate) asked: Vec<Output>,
+    /// The audit log.
+    pub(crate) audited: String,
     /// How often it stepped because time had passed.
     pub(crate) ticks: usize,
     /// Where the bytes lie that were sent last, and to whom.
@@ -114,6 +116,7 @@ impl Stand {
             submitted: VecDeque::new(),
             syncs: VecDeque::new(),
             asked: Vec::new(),
+            audited: String::new(),
             ticks: 0,
             places: Vec::new(),
             next_zxid: 0x1_0000_0001,
@@ -197,6 +200,7 @@ impl Stand {
                 Output::Resume(client) => drop(self.paused.insert(client, false)),
                 Output::Submit { request, .. } => self.submitted.push_back(request),
                 Output::Sync(sync) => self.syncs.push_back(sync),
+                Output::Audit(line) => self.audited.push_str(&String::from_utf8_lossy(&line)),
                 Output::Remember(_) | Output::Vacated | Output::Halt(_) => {}
                 Output::Touch(_) | Output::Revalidate(_) | Output::Revalidated { .. } => {
                     self.asked.push(output);

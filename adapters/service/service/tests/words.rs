@@ -46,6 +46,7 @@ fn told_now(stand: &Stand, asking: ClientId) -> Vec<u8> {
         | Output::Revalidated { .. }
         | Output::Vacated
         | Output::Remember(_)
+        | Output::Audit(_)
         | Output::Halt(_) => None,
     });
     to_it.collect::<Vec<_>>().concat()

@@ -40,6 +40,7 @@ mod load;
 mod news;
 mod plot;
 mod sessions;
+mod spread;
 mod table;
 mod view;
 
@@ -54,7 +55,7 @@ use self::ensemble::Ensemble;
 use self::layout::{Layout, Links, Placement, Purpose, Times};
 use self::load::LoadConfig;
 use self::plot::{Options, Plot};
-use self::table::Spread;
+use self::spread::Spread;
 use self::view::View;
 use crate::failure::Failure;
 use crate::paint::Paint;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use quorate_service::{Adjustment, Beneath, DigestAlgorithm, Options, Words};
-use quorate_tokio::zoo_cfg::{JavaVersion, ZooCfg};
+use quorate_service::{Adjustment, Audit, AuditFormat, Beneath, DigestAlgorithm, Options, Words};
+use quorate_tokio::zoo_cfg::{AuditSettings, JavaVersion, ZooCfg};
 
 /// The settings of the service.
 pub(crate) fn options(cfg: &ZooCfg, beneath: Arc<dyn Beneath>) -> Options {
@@ -36,8 +36,17 @@ pub(crate) fn options(cfg: &ZooCfg, beneath: Arc<dyn Beneath>) -> Options {
         extended_types: clients.extended_types,
         words,
         container_interval: clients.container_interval,
+        audit: cfg.audit.as_ref().map(audit),
         beneath: Some(beneath),
     }
+}
+
+/// What is told of changes, and in whose name of what the server does by itself.
+fn audit(settings: &AuditSettings) -> Audit {
+    let format = if settings.json { AuditFormat::Json } else { AuditFormat::Java };
+    let named = ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
+    let server_user = named.unwrap_or_else(|| rustix::process::getuid().as_raw().to_string());
+    Audit { format, server_user }
 }
 
 /// Those that may change while it runs.

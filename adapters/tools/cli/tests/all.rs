@@ -3,6 +3,7 @@
 
 mod admin;
 mod alone;
+mod audit;
 mod bench;
 mod client;
 mod common;

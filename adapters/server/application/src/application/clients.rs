@@ -191,6 +191,8 @@ pub enum Output {
         /// What it is told.
         body: Bytes,
     },
+    /// Write this line, with its end, to the log of what clients have changed, behind those before it.
+    Audit(Bytes),
     /// No client is left that the server has to wait for before it stops; the answer to [`Event::Stopping`].
     Vacated,
     /// Keep this number, in place of the one before: it is told at the next start, see [`Host::remembered`]. Nothing

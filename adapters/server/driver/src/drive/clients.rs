@@ -12,6 +12,7 @@ use quorate_application::clients::{ClientId, Clients, Close, Event, Output};
 use quorate_core::address::HostPort;
 use quorate_core::membership::Member;
 
+use crate::audit::AuditQueue;
 use crate::drive::Driver;
 use crate::net::address_limit::AddressLimit;
 use crate::net::client_events::{ClientNews, News, SharedByClients};
@@ -27,6 +28,8 @@ pub(crate) struct ClientLinks {
     pub(crate) place: Place,
     /// The service waits for no client any more: the server may stop.
     pub(super) is_vacated: bool,
+    /// Where it is written what clients have changed.
+    audit: Option<AuditQueue>,
     /// Where numbers go that are to be kept.
     remember: Sender<i64>,
     open: BTreeMap<ClientId, ClientOutbound>,
@@ -54,6 +57,7 @@ impl ClientLinks {
         news: News,
         place: Place,
         remember: Sender<i64>,
+        audit: Option<AuditQueue>,
     ) -> Self {
         let (open, written, queued) = (BTreeMap::new(), Vec::new(), Vec::new());
         Self {
@@ -61,6 +65,7 @@ impl ClientLinks {
             news,
             place,
             is_vacated: false,
+            audit,
             remember,
             open,
             written_due: None,
@@ -95,12 +100,18 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         // Before they say more: it is no sign of a client that reads nothing that we have not asked yet.
         self.hear_written();
         for _ in 0..BATCH_MAX {
-            if !self.replica.hears_clients() {
+            if !self.hears_clients() {
                 break;
             }
             let Ok(news) = self.clients.news.heard.try_recv() else { break };
             self.register_client(news);
         }
+    }
+
+    /// Whether what clients send is taken: the service keeps up, and what they change can be told.
+    pub(super) fn hears_clients(&self) -> bool {
+        let audit = self.clients.audit.as_ref();
+        self.replica.hears_clients() && !audit.is_some_and(AuditQueue::holds_clients)
     }
 
     /// Takes what was written: at once where it is much, else a few times a second. It is little beside what the service
@@ -185,6 +196,12 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 }
                 Output::Pause(client) => drop(open.get(&client).map(ClientOutbound::pause)),
                 Output::Resume(client) => drop(open.get(&client).map(ClientOutbound::resume)),
+                Output::Audit(line) => {
+                    // None: it is not to be known.
+                    if let Some(audit) = &self.clients.audit {
+                        audit.put(line);
+                    }
+                }
                 Output::Vacated => self.clients.is_vacated = true,
                 // Closed: the server ends. An older one that was not taken yet is of no use any more.
                 Output::Remember(number) => drop(self.clients.remember.force_send(number)),

@@ -60,7 +60,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                         Err(_) => pending().await,
                     }
                 };
-                let hears = self.replica.hears_clients();
+                let hears = self.hears_clients();
                 let client = async {
                     let heard = async {
                         match hears {

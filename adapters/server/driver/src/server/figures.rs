@@ -126,6 +126,8 @@ impl<R: Runtime, A: Application> Server<R, A> {
         figures.counter("diff_count", metrics.diffs_sent);
         figures.counter("snap_count", metrics.snapshots_sent);
         figures.counter("connection_rejected", metrics.refused_clients);
+        let help = "Lines of the audit log that were dropped.";
+        figures.own_counter("quorate_audit_dropped_total", help, metrics.audit_dropped);
         // Where such an error is met the server ends, and what it has counted with it.
         figures.counter("unrecoverable_error_count", 0_u64);
         let own = [

@@ -263,7 +263,7 @@ fn driver<R: Runtime, A: Application>(
     let groups = (&acceptors, &links);
     let snapshots = disk.handle().dirs().snapshots.clone();
     let clients =
-        clients::serve(config, &shared, groups, framing, bound_for_clients, &own, snapshots);
+        clients::serve(config, &shared, groups, framing, bound_for_clients, &own, snapshots)?;
     let replica = Replica::new(ReplicaParts {
         application,
         clients: service,

@@ -190,6 +190,7 @@ impl Meter {
             clients: counters.clients.load(Ordering::Relaxed),
             refused_clients: read(&counters.refused_clients),
             overflowed_clients: read(&counters.overflowed_clients),
+            audit_dropped: read(&counters.audit_dropped),
             client_accept_errors: read(&counters.client_accept_errors),
             applied: Zxid(counters.applied.load(Ordering::Relaxed)),
             outstanding: counters.outstanding.load(Ordering::Relaxed),

@@ -56,6 +56,8 @@ pub struct Metrics {
     pub refused_clients: u64,
     /// Connections of clients that were ended because they read nothing while ever more was to be written.
     pub overflowed_clients: u64,
+    /// Lines of the audit log that were dropped: it could not be written, or not as fast as they came.
+    pub audit_dropped: u64,
     /// How often the system refused to accept a connection of a client.
     pub client_accept_errors: u64,
     /// The last transaction that the application has applied; zero if none.
@@ -91,6 +93,7 @@ pub(crate) struct Counters {
     pub(crate) clients: AtomicUsize,
     pub(crate) refused_clients: AtomicU64,
     pub(crate) overflowed_clients: AtomicU64,
+    pub(crate) audit_dropped: AtomicU64,
     pub(crate) client_accept_errors: AtomicU64,
     pub(super) applied: AtomicI64,
     pub(super) outstanding: AtomicUsize,

@@ -70,7 +70,7 @@ pub(super) fn not_used() -> impl Iterator<Item = &'static str> {
 }
 
 /// Keys of ZooKeeper that have no effect here, by the reason. What ends in `*` is a beginning.
-const NOT_USED: [(&str, &[&str]); 13] = [
+const NOT_USED: [(&str, &[&str]); 12] = [
     (
         "a leader gives up at once for a voter that it needs and that looks for a leader again",
         &["leader.maxTimeToWaitForEpoch"],
@@ -81,7 +81,6 @@ const NOT_USED: [(&str, &[&str]); 13] = [
         "--log and RUST_LOG say what is logged",
         &["console.threshold", "log.*", "root.logger", "tracelog.*"],
     ),
-    ("there is no audit log", &["audit.*"]),
     ("the longest packet is that of ZooKeeper's defaults", &["jute.*"]),
     (
         "snapshots are written as they are; compressed ones are read",

@@ -9,6 +9,7 @@ use quorate_core::membership::{Member, Membership, Role};
 use quorate_core::properties::Lines;
 
 use crate::zoo_cfg::alone::{self, WHY_CLIENTS};
+use crate::zoo_cfg::audit::AuditSettings;
 use crate::zoo_cfg::clients::ClientSettings;
 use crate::zoo_cfg::entries::{Entries, MAX};
 use crate::zoo_cfg::findings::{Caution, ConfigError, Place};
@@ -126,6 +127,7 @@ impl ZooCfg {
             clients: ClientSettings::read(entries, tick_time)?,
             http: HttpSettings::read(entries)?,
             log: LogSettings::read(entries)?,
+            audit: AuditSettings::read(entries)?,
             four_letter_words: entries.words("4lw.commands.whitelist", &WORDS),
             finish_when_settled: entries.boolean("quorate.finishWhenSettled", true)?,
             priority: entries

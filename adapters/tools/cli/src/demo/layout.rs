@@ -24,7 +24,7 @@ use tokio::process::Command;
 #[cfg(feature = "tls")]
 use super::certificates::{self, Stores};
 use super::ledger;
-use super::table::Spread;
+use super::spread::Spread;
 use crate::runtime::Kind;
 
 /// Where servers run.

@@ -3,7 +3,9 @@
 //! A line of a library that knows nothing of this is [`OTHER`].
 
 /// All names, in order.
-pub(crate) const EVENTS: [&str; 66] = [
+pub(crate) const EVENTS: [&str; 68] = [
+    "audit.failed",
+    "audit.written",
     "auth.refused",
     "client.ahead",
     "client.closed",

@@ -95,6 +95,7 @@ impl Front {
             | Wants::Pause(_)
             | Wants::Resume(_)
             | Wants::Sync(_)
+            | Wants::Audit(_)
             | Wants::Remember(_)
             | Wants::Vacated
             | Wants::Touch(_)

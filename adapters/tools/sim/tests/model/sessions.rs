@@ -277,6 +277,7 @@ impl World {
                 | Output::Sync(_)
                 | Output::Vacated
                 | Output::Halt(_)
+                | Output::Audit(_)
                 | Output::Remember(_) => {}
             }
         }
@@ -408,6 +409,7 @@ impl World {
             | Output::Vacated
             | Output::Halt(_)
             | Output::Remember(_)
+            | Output::Audit(_)
             | Output::Touch(_)
             | Output::Revalidated { .. } => return true,
         };

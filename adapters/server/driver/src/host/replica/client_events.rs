@@ -64,6 +64,7 @@ impl<A: Application> Replica<A> {
             | clients::Output::Pause(_)
             | clients::Output::Resume(_)
             | clients::Output::Vacated
+            | clients::Output::Audit(_)
             | clients::Output::Remember(_)) => return then.clients.push(output),
         });
     }
