@@ -63,6 +63,8 @@ mod turns;
 mod wall_clock;
 pub mod zoo_cfg;
 
+#[cfg(feature = "tls")]
+pub use config::SecureClients;
 pub use config::{BuildError, ServerConfig, ServerConfigBuilder, replace_membership};
 pub use error::{DiskFault, ServerError, StartError};
 pub use host::proposal::{

@@ -4,7 +4,7 @@
 //! turned into a [`ZooCfg`] of typed values, once, at start. A value that is wrong refuses the whole
 //! file: a server that takes a default instead is one that behaves otherwise than its operator thinks.
 //! A setting of ZooKeeper that has no effect here, or a key that nothing knows, is a [`Warning`] with the reason; one that
-//! asks for what would be missed if it were not there (TLS for clients, SASL, enforced quotas, observer masters,
+//! asks for what would be missed if it were not there (SASL, enforced quotas, observer masters,
 //! …) refuses the file. Warnings and refusals name file, line, key and value.
 //!
 //! The rules of properties files and the grammar of `server.N`, `group.G` and `weight.N` are the
@@ -60,6 +60,9 @@
 //! In the Java code: `QuorumPeerConfig`.
 
 mod alone;
+mod client_ports;
+#[cfg(feature = "tls")]
+mod client_tls;
 mod clients;
 mod entries;
 mod findings;
@@ -85,6 +88,8 @@ use quorate_core::config::Election;
 use quorate_core::id::ServerId;
 use quorate_core::membership::{Member, Membership};
 
+#[cfg(feature = "tls")]
+pub use crate::zoo_cfg::client_tls::ClientTlsSettings;
 pub use crate::zoo_cfg::clients::{ClientSettings, JavaVersion};
 pub use crate::zoo_cfg::findings::{Caution, ConfigError, Place, Setting, Warning};
 pub use crate::zoo_cfg::flags::JvmFlags;
@@ -232,6 +237,10 @@ pub struct ZooCfg {
     /// are false. The stores are read when the server starts, not with the file.
     #[cfg(feature = "tls")]
     pub tls: Option<quorate_tls::Settings>,
+    /// TLS for clients (`secureClientPort`, `secureClientPortAddress`, `client.portUnification`, `ssl.*`); none if neither a
+    /// secure port nor the unification is set. The stores are read when the server starts, not with the file.
+    #[cfg(feature = "tls")]
+    pub client_tls: Option<ClientTlsSettings>,
     /// What the operator should know, in the order of lines.
     pub warnings: Vec<Warning>,
 }

@@ -40,7 +40,7 @@ pub use client_port::{ClientTls, Holder, holder_of};
 pub use client_settings::ClientSettings;
 pub use distinguished::name_text;
 pub use error::{StoreError, TlsError};
-pub use first_bytes::{FirstBytes, Speaks};
+pub use first_bytes::{ClientFirstBytes, FirstBytes, Speaks};
 pub use identity::{IdentityMode, Mismatch, Verdict, judge};
 pub use marks::Marks;
 pub use names::{Named, PeerNames};

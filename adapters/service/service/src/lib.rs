@@ -37,6 +37,7 @@ mod adjusting;
 mod application;
 mod applied;
 mod between;
+mod certificates;
 mod connection;
 mod containers;
 mod digests;

@@ -117,6 +117,11 @@ const ALIKE: [(&str, Value, &str); 11] = [
         },
         "the superuser is not known everywhere",
     ),
+    (
+        "X509AuthenticationProvider.superUser",
+        |cfg| cfg.clients.x509_super.clone().unwrap_or_default(),
+        "the superuser is not known everywhere",
+    ),
     ("skipACL", |cfg| cfg.clients.skip_acl.to_string(), "access depends on the server"),
     (
         "digest.enabled",

@@ -10,6 +10,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("adjusting", Floor(4)),
     ("applied", Floor(4)),
     ("between", Floor(4)),
+    ("certificates", Floor(4)),
     ("halting", Floor(4)),
     ("handshake", Floor(4)),
     ("identities", Floor(4)),
