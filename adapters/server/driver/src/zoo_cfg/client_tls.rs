@@ -77,7 +77,10 @@ pub(super) fn read(
 
 /// `secureClientPort` and `secureClientPortAddress`; 0 and -1 stand for none, as in ZooKeeper.
 fn address(entries: &mut Entries<'_>) -> Result<Option<HostPort>, ConfigError> {
-    let port = entries.number_or_off("secureClientPort")?;
+    if entries.peek("secureClientPort").is_some_and(|entry| entry.value == "-1") {
+        entries.take("secureClientPort");
+    }
+    let port = entries.number("secureClientPort", 0, u16::MAX.into())?.filter(|port| *port > 0);
     let Some(port) = port.and_then(|port| u16::try_from(port).ok()) else {
         return match entries.peek("secureClientPortAddress") {
             Some(_) => Err(entries.missing("secureClientPort", "secureClientPortAddress is set")),

@@ -60,6 +60,7 @@ pub(crate) const EVENTS: [&str; 66] = [
     "sync.finished",
     "sync.ignored",
     "sync.started",
+    "tls.client_refused",
     "tls.identity",
     "tls.notice",
     "tls.refused",
