@@ -90,7 +90,7 @@ fn missing(files: &[ConfigFile]) -> Option<Finding> {
 type Value = fn(&ZooCfg) -> String;
 
 /// What has to be the same, and why.
-const ALIKE: [(&str, Value, &str); 11] = [
+const ALIKE: [(&str, Value, &str); 12] = [
     ("tickTime", |cfg| cfg.tick_time.as_millis().to_string(), TIMING),
     ("initLimit", |cfg| cfg.init_limit.to_string(), TIMING),
     ("syncLimit", |cfg| cfg.sync_limit.to_string(), TIMING),
