@@ -42,7 +42,7 @@
 //! | `quorate.unsyncedLimitInKb` | 65536 | how much a learner holds that its disk does not have, before it gives up its leader |
 //! | `quorate.self` | none | the server's own line while the membership has none for it: before it joins, after it was removed |
 //! | `quorate.ssl.identity` | `member` | with TLS between servers, what a certificate has to say about the server that is claimed with it: that it names a host of its line (`member`), `urn:quorate:server:N` (`id`), nothing (`off`), or as `member` and only told (`warn`); `off` if `ssl.quorum.hostnameVerification` is false |
-//! | `quorate.ssl.reloadInterval` | 10000 | every how many ms it is looked whether the stores of TLS between servers have changed; where ZooKeeper does so only with `sslQuorumReloadCertFiles=true`, here `false` turns it off |
+//! | `quorate.ssl.reloadInterval` | 10000 | every how many ms it is looked whether the stores of TLS have changed; where ZooKeeper does so only with `sslQuorumReloadCertFiles=true`, and for clients `client.certReload=true`, here `false` turns it off |
 //! | `quorate.membership.forget` | 0 | the operator's word: changes of the membership up to this version bind this server no more |
 //!
 //! # Defaults that differ
