@@ -34,7 +34,7 @@ pub(crate) fn curator_is_here() -> bool {
 }
 
 /// Java with ZooKeeper and Curator in it, and what makes a small one start fast.
-pub(crate) fn java(classes: Option<&Path>) -> Command {
+fn java(classes: Option<&Path>) -> Command {
     let mut java = Command::new("java");
     java.args(["-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]);
     java.arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=off").arg("-cp");
