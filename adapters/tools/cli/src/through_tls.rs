@@ -24,9 +24,11 @@ use crate::tls::{Store, client_stores};
 /// What is said of TLS.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct TlsArguments {
-    /// Through TLS, as this file tells a Java client of it: ssl.keyStore.location, .type, .password or .passwordPath, and
-    /// the same of ssl.trustStore. Every server has to be certified by one of the trust store, under the name that is
-    /// given here. A key store is needed where servers ask for it.
+    /// Through TLS, with the stores that this file names as a Java client's settings do.
+    ///
+    /// ssl.keyStore.location, .type, .password or .passwordPath, and the same of ssl.trustStore: JKS, PKCS12 or PEM. Every
+    /// server has to be certified by one of the trust store, under the name that is given here. A key store is needed
+    /// where servers ask for it.
     #[arg(long, global = true, value_name = "FILE", conflicts_with_all = ["ca", "cert", "key"])]
     tls: Option<PathBuf>,
     /// Through TLS, to servers that these authorities have certified (PEM).

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::common::{Ensemble, folder, free_port, jars, read, until};
+use crate::common::{Ensemble, folder, free_port, jars, quorate, read, stderr, stdout, until};
 use crate::ensemble::java_is_here;
 use crate::peer::{available, beside, run};
 
@@ -216,4 +216,61 @@ fn kazoo() -> Option<PathBuf> {
         PathBuf::from(std::env::var_os("QUORATE_KAZOO").unwrap_or_else(|| "/nowhere".into()));
     let python = home.join("bin/python");
     available(&[python.to_str()?], "QUORATE_KAZOO: an environment with kazoo").then_some(python)
+}
+
+#[test]
+fn sessions_of_the_command_itself_go_through_tls() {
+    let tools = ["/usr/bin/openssl", "/usr/bin/keytool"];
+    if !available(&tools, "Debian: openssl, default-jre") {
+        return;
+    }
+    let stores = Stores::make();
+    let ours = Ensemble::new(&["participant"], "");
+    let port = free_port();
+    let settings = stores.settings(port);
+    add(&ours, 1, settings.split("authProvider").next().unwrap());
+    let server = ours.serve(1);
+    ours.led();
+    let at = |name: &str| stores.at(name).display().to_string();
+    // As a Java client has it: PKCS #12 and JKS.
+    let file = at("client.properties");
+    let lines = format!(
+        "zookeeper.ssl.keyStore.location={}\nzookeeper.ssl.keyStore.password=changeit\n\
+         zookeeper.ssl.trustStore.location={}\nzookeeper.ssl.trustStore.password=changeit\n",
+        at("one.p12"),
+        at("trust.jks")
+    );
+    fs::write(&file, lines).unwrap();
+    let pem = |name: &str| {
+        let files = [("--ca", "authority.pem".to_owned()), ("--cert", format!("{name}.pem"))];
+        let files = files.into_iter().chain([("--key", format!("{name}.key"))]);
+        files.flat_map(|(option, file)| [option.to_owned(), at(&file)]).collect::<Vec<_>>()
+    };
+    let server_at = format!("127.0.0.1:{port}");
+    let java = vec!["--tls".to_owned(), file];
+    let run = |act: &str, tls: &[String], words: &[&str]| {
+        let words = words.iter().map(|word| (*word).to_owned());
+        let output = quorate([act.to_owned()].into_iter().chain(words).chain(tls.iter().cloned()));
+        (output.status.code(), stdout(&output).to_owned() + stderr(&output))
+    };
+    let client = |tls: &[String], words: &[&str]| {
+        run("client", tls, &[&[server_at.as_str()], words].concat())
+    };
+    assert_eq!(client(&java, &["create", "/own", "owned"]).0, Some(0));
+    assert_eq!(client(&java, &["setacl", "/own", "auth::cdrwa"]).0, Some(0));
+    assert_eq!(client(&java, &["get", "/own"]), (Some(0), "owned\n".to_owned()));
+    let (code, said) = client(&pem("two"), &["get", "/own"]);
+    assert!(code == Some(1) && said.contains("NoAuth"), "{said}");
+    assert_eq!(client(&pem("admin"), &["get", "/own"]), (Some(0), "owned\n".to_owned()));
+    // A server that the stores do not name, no certificate, half of what is needed.
+    let others = ["--ca".to_owned(), at("stranger.pem")];
+    let short = ["--timeout", "1000", "get", "/own"];
+    assert_eq!(client(&others, &short).0, Some(3));
+    assert_eq!(client(&pem("two")[..2], &short).0, Some(3));
+    assert_eq!(client(&pem("two")[..4], &short).0, Some(2));
+    let elect = ["--zookeeper", &server_at, "--path", "/job", "--identity", "me"];
+    // Behind them stands the command.
+    let command = [&java[..], &["--".to_owned(), "echo".to_owned(), "ran".to_owned()]].concat();
+    assert_eq!(run("elect", &command, &elect), (Some(0), "ran\n".to_owned()));
+    drop(server);
 }
