@@ -14,6 +14,9 @@ pub struct Config {
     pub(crate) endpoints: Vec<String>,
     pub(crate) root: String,
     pub(crate) user: Option<(String, String)>,
+    /// What is said of TLS, if something is.
+    #[cfg(feature = "tls")]
+    pub(crate) tls: Option<etcd_client::TlsOptions>,
     pub(crate) settings: Settings,
 }
 
@@ -34,6 +37,8 @@ impl Config {
             endpoints: endpoints.into_iter().map(Into::into).collect(),
             root: prefix.into(),
             user: None,
+            #[cfg(feature = "tls")]
+            tls: None,
             settings,
         }
     }
@@ -42,6 +47,25 @@ impl Config {
     #[must_use]
     pub fn user(mut self, name: impl Into<String>, password: impl Into<String>) -> Self {
         self.user = Some((name.into(), password.into()));
+        self
+    }
+
+    /// Trusts servers that these authorities (PEM) have certified, at endpoints that begin with `https://`. Each has to be
+    /// named in its certificate as it is here.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn authorities(mut self, pem: impl AsRef<str>) -> Self {
+        let authorities = etcd_client::Certificate::from_pem(pem.as_ref());
+        self.tls = Some(self.tls.unwrap_or_default().ca_certificate(authorities));
+        self
+    }
+
+    /// Shows this certificate, with those above it, and proves it by its key (PEM both).
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn identity(mut self, chain: impl AsRef<str>, key: impl AsRef<str>) -> Self {
+        let identity = etcd_client::Identity::from_pem(chain.as_ref(), key.as_ref());
+        self.tls = Some(self.tls.unwrap_or_default().identity(identity));
         self
     }
 

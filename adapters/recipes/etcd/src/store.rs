@@ -134,6 +134,10 @@ impl Etcd {
         if let Some((name, password)) = &self.config.user {
             options = options.with_user(name, password);
         }
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &self.config.tls {
+            options = options.with_tls(tls.clone());
+        }
         let granted = async {
             let mut client = Client::connect(&self.config.endpoints, Some(options)).await?;
             let sent = now();

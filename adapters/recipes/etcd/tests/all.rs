@@ -7,6 +7,8 @@ mod lease;
 mod members;
 mod peers;
 mod readme;
+#[cfg(feature = "tls")]
+mod secure;
 
 // What the peers name.
 use quorate_etcd::{Candidate, Config, Settings};

@@ -4,6 +4,8 @@ use std::fmt;
 
 use bytes::Bytes;
 use quorate_recipes::{Naming, PathFault, Recipe, Settings, StartError};
+#[cfg(feature = "tls")]
+use zookeeper_client::TlsOptions;
 
 use crate::session::Session;
 
@@ -37,6 +39,9 @@ pub struct Config {
     pub(crate) root: String,
     pub(crate) credentials: Vec<(String, Bytes)>,
     pub(crate) access: Access,
+    /// How to come to each server through TLS, if so.
+    #[cfg(feature = "tls")]
+    pub(crate) tls: Option<TlsOptions>,
     pub(crate) settings: Settings,
 }
 
@@ -64,7 +69,15 @@ impl Config {
 
     const fn at(place: Place, root: String, settings: Settings) -> Self {
         let access = Access::Anyone;
-        Self { place, root, credentials: Vec::new(), access, settings }
+        Self {
+            place,
+            root,
+            credentials: Vec::new(),
+            access,
+            #[cfg(feature = "tls")]
+            tls: None,
+            settings,
+        }
     }
 
     /// The offer recipe with offers named this way: [`Naming::Guid`] is the default. Other libraries read no names
@@ -83,6 +96,15 @@ impl Config {
         self
     }
 
+    /// Comes to all servers through TLS: with whom they have to be certified by, and this candidate's own certificate. Each
+    /// has to name the host that it is reached by. Hosts with `tcp://` before them are reached without all the same.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls(mut self, options: TlsOptions) -> Self {
+        self.tls = Some(options);
+        self
+    }
+
     /// Which clients may touch the nodes that this candidate creates.
     #[must_use]
     pub const fn access(mut self, access: Access) -> Self {
@@ -97,6 +119,10 @@ impl Config {
             Place::Own(_) => {}
             Place::Shared(_) if !self.credentials.is_empty() => {
                 return Err(StartError::NotOwnSession("other credentials"));
+            }
+            #[cfg(feature = "tls")]
+            Place::Shared(_) if self.tls.is_some() => {
+                return Err(StartError::NotOwnSession("TLS of its own"));
             }
             Place::Shared(_) if settings.designation.is_some() => {
                 return Err(StartError::NotOwnSession("a designation"));

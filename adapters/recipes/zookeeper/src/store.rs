@@ -128,7 +128,15 @@ impl ZooKeeper {
             .iter()
             .fold(connector, |connector, (scheme, proof)| connector.with_auth(scheme, proof));
         let hosts = hosts.to_owned();
-        async move { connector.connect(&hosts).await }
+        #[cfg(feature = "tls")]
+        let tls = self.config.tls.clone();
+        async move {
+            #[cfg(feature = "tls")]
+            if let Some(tls) = tls {
+                return connector.with_tls(tls).secure_connect(&hosts).await;
+            }
+            connector.connect(&hosts).await
+        }
     }
 
     /// Keeps a session until it is over.

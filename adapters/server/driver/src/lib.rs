@@ -19,8 +19,8 @@
 //!   application is, and a service, stands in `quorate-application`.
 //! - [`Leadership`]: the guard, from `quorate-leadership`.
 //! - [`zoo_cfg`]: ZooKeeper's configuration files.
-//! - `tls`, a feature: TLS between servers (`ServerConfig::tls`); who is trusted and may be which server is decided in
-//!   `quorate-tls`.
+//! - `tls`, a feature: TLS between servers (`ServerConfig::tls`) and for clients (`ServerConfig::client_tls`); who is
+//!   trusted and may be which server is decided in `quorate-tls`.
 //! - `testing`, a feature: the scenarios that every runtime's crate is tested with.
 //!
 //! Everything that others can make us hold is bounded: connections that have not introduced themselves
@@ -64,6 +64,8 @@ mod turns;
 mod wall_clock;
 pub mod zoo_cfg;
 
+#[cfg(feature = "tls")]
+pub use config::SecureClients;
 pub use config::{BuildError, ServerConfig, ServerConfigBuilder, replace_membership};
 pub use error::{DiskFault, ServerError, StartError};
 pub use host::proposal::{

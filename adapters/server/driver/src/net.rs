@@ -14,10 +14,15 @@ pub(crate) mod address_limit;
 mod bind_tries;
 mod budget;
 pub(crate) mod client_events;
+pub(crate) mod client_handshakes;
 mod client_link;
 pub(crate) mod client_listeners;
 pub(crate) mod client_outbound;
 pub(crate) mod client_port;
+#[cfg(feature = "tls")]
+pub(crate) mod client_reload;
+#[cfg_attr(not(feature = "tls"), path = "net/no_client_tls.rs")]
+pub(crate) mod client_tls;
 pub(crate) mod codec;
 mod descriptors;
 pub(crate) mod dial;

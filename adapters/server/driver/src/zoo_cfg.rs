@@ -4,7 +4,7 @@
 //! turned into a [`ZooCfg`] of typed values, once, at start. A value that is wrong refuses the whole
 //! file: a server that takes a default instead is one that behaves otherwise than its operator thinks.
 //! A setting of ZooKeeper that has no effect here, or a key that nothing knows, is a [`Warning`] with the reason; one that
-//! asks for what would be missed if it were not there (TLS for clients, SASL, enforced quotas, observer masters,
+//! asks for what would be missed if it were not there (SASL, enforced quotas, observer masters,
 //! …) refuses the file. Warnings and refusals name file, line, key and value.
 //!
 //! The rules of properties files and the grammar of `server.N`, `group.G` and `weight.N` are the
@@ -42,7 +42,7 @@
 //! | `quorate.unsyncedLimitInKb` | 65536 | how much a learner holds that its disk does not have, before it gives up its leader |
 //! | `quorate.self` | none | the server's own line while the membership has none for it: before it joins, after it was removed |
 //! | `quorate.ssl.identity` | `member` | with TLS between servers, what a certificate has to say about the server that is claimed with it: that it names a host of its line (`member`), `urn:quorate:server:N` (`id`), nothing (`off`), or as `member` and only told (`warn`); `off` if `ssl.quorum.hostnameVerification` is false |
-//! | `quorate.ssl.reloadInterval` | 10000 | every how many ms it is looked whether the stores of TLS between servers have changed; where ZooKeeper does so only with `sslQuorumReloadCertFiles=true`, here `false` turns it off |
+//! | `quorate.ssl.reloadInterval` | 10000 | every how many ms it is looked whether the stores of TLS have changed; where ZooKeeper does so only with `sslQuorumReloadCertFiles=true`, and for clients `client.certReload=true`, here `false` turns it off |
 //! | `quorate.membership.forget` | 0 | the operator's word: changes of the membership up to this version bind this server no more |
 //!
 //! # Defaults that differ
@@ -61,6 +61,9 @@
 
 mod alone;
 mod audit;
+mod client_ports;
+#[cfg(feature = "tls")]
+mod client_tls;
 mod clients;
 mod entries;
 mod findings;
@@ -87,6 +90,8 @@ use quorate_core::id::ServerId;
 use quorate_core::membership::{Member, Membership};
 
 pub use crate::zoo_cfg::audit::{AuditLog, AuditSettings, AuditTarget, WhenFull};
+#[cfg(feature = "tls")]
+pub use crate::zoo_cfg::client_tls::ClientTlsSettings;
 pub use crate::zoo_cfg::clients::{ClientSettings, JavaVersion};
 pub use crate::zoo_cfg::findings::{Caution, ConfigError, Place, Setting, Warning};
 pub use crate::zoo_cfg::flags::JvmFlags;
@@ -236,6 +241,10 @@ pub struct ZooCfg {
     /// are false. The stores are read when the server starts, not with the file.
     #[cfg(feature = "tls")]
     pub tls: Option<quorate_tls::Settings>,
+    /// TLS for clients (`secureClientPort`, `secureClientPortAddress`, `client.portUnification`, `ssl.*`); none if neither a
+    /// secure port nor the unification is set. The stores are read when the server starts, not with the file.
+    #[cfg(feature = "tls")]
+    pub client_tls: Option<ClientTlsSettings>,
     /// What the operator should know, in the order of lines.
     pub warnings: Vec<Warning>,
 }

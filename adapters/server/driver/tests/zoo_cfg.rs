@@ -212,7 +212,9 @@ fn wrong_values_are_refused_with_file_line_key_and_value() {
         ),
         ("quorate.ssl.crlFile=/x", "a list of revoked certificates is not supported yet"),
         ("quorum.auth.enableSasl=true", "SASL between servers is not supported yet"),
+        #[cfg(not(feature = "tls"))]
         ("secureClientPort=2281", "TLS for clients is not supported yet"),
+        #[cfg(not(feature = "tls"))]
         ("zookeeper.client.portUnification=true", "TLS for clients is not supported yet"),
         (
             "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
@@ -574,9 +576,12 @@ fn no_setting_of_zookeeper_is_passed_over() {
         match parse(&text, &[("/data/myid", "2")]) {
             Err(ConfigError::NotSupported { .. }) => "refused".to_owned(),
             // These want stores; without the feature they are refused.
-            Err(ConfigError::Missing { key: "ssl.quorum.keyStore.location", .. }) => {
-                "refused".to_owned()
-            }
+            Err(ConfigError::Missing {
+                key: "ssl.quorum.keyStore.location" | "ssl.keyStore.location",
+                ..
+            }) => "refused".to_owned(),
+            // It says which key is missing.
+            Err(ConfigError::Missing { key: "secureClientPort", .. }) => "named".to_owned(),
             Err(error) => error.to_string(),
             Ok(cfg) => match &cfg.warnings[..] {
                 [] => "taken".to_owned(),

@@ -10,6 +10,7 @@ use x509_parser::prelude::FromDer;
 use x509_parser::public_key::PublicKey;
 use x509_parser::x509::X509Version;
 
+use crate::distinguished::rfc2253;
 use crate::names::{PeerNames, URN};
 use crate::reason::{Failure, Reason};
 
@@ -41,6 +42,16 @@ impl<'a> Certificate<'a> {
         let subject = self.0.subject().to_string();
         let shown = subject.chars().take(SUBJECT_MAX).map(|c| if c.is_control() { '?' } else { c });
         shown.collect()
+    }
+
+    /// Whose it is, as it stands there.
+    pub(crate) fn subject_der(&self) -> &[u8] {
+        self.0.subject().as_raw()
+    }
+
+    /// Whose it is, for access lists.
+    pub(crate) fn subject_text(&self) -> String {
+        rfc2253(self.0.subject())
     }
 
     /// Which one it is, for people.

@@ -41,5 +41,28 @@ impl fmt::Display for FirstBytes<'_> {
     }
 }
 
+/// The same of a client.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientFirstBytes<'a>(pub &'a [u8]);
+
+impl fmt::Display for ClientFirstBytes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = &self.0[..self.0.len().min(8)];
+        for byte in shown {
+            write!(f, "{byte:02x}")?;
+        }
+        f.write_str(match shown {
+            [HANDSHAKE, 3, ..] => ": a ClientHello; that client has been told to use TLS",
+            [0, ..] => {
+                ": a client without TLS; it has to be told of it (zookeeper.client.secure=true)"
+            }
+            [b'a'..=b'z', b'a'..=b'z', ..] => {
+                ": a word of four letters; they are answered within TLS, too"
+            }
+            _ => ": nothing that clients speak",
+        })
+    }
+}
+
 /// The content type of a handshake.
 const HANDSHAKE: u8 = 0x16;

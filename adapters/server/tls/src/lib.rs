@@ -1,8 +1,9 @@
-//! TLS between the servers of an ensemble: who is trusted, what a certificate may be used for, and which server it is for.
+//! TLS between the servers of an ensemble, and for their clients: who is trusted, what a certificate may be used for, and which server it is for.
 //!
 //! ```text
 //!   zoo.cfg ─► Settings ─► stores ─► Tls ──┬─► acceptor    rustls's configuration of the side that accepts
 //!                                          └─► dialler     that of one dial, with a look at who answers
+//!           ─► ClientSettings ─► ClientTls ─► acceptor of clients, and who each is by its certificate
 //!   a certificate ─► PeerNames ─┐
 //!   a claimed id  ──────────────┴─► judge ─► Verdict       pure: no clock, no network, no files
 //! ```
@@ -15,10 +16,13 @@
 //! Sessions are never resumed, so that each link is a look at the certificate; no server name is sent, since nothing depends
 //! on it; early data is off. rustls's provider is handed over, and the process's own one is neither set nor used.
 //!
-//! No runtime and no socket is here, and only [`Tls::open`] and [`Marks::of`] look at files.
+//! No runtime and no socket is here, and only [`Tls::open`], [`ClientTls::open`] and what makes [`Marks`] look at files.
 #![forbid(unsafe_code, unused_must_use)]
 
 mod certificate;
+mod client_port;
+mod client_settings;
+mod distinguished;
 mod error;
 mod first_bytes;
 mod identity;
@@ -32,8 +36,11 @@ mod tls;
 mod trust;
 mod verifier;
 
+pub use client_port::{ClientTls, Holder, holder_of};
+pub use client_settings::ClientSettings;
+pub use distinguished::name_text;
 pub use error::{StoreError, TlsError};
-pub use first_bytes::{FirstBytes, Speaks};
+pub use first_bytes::{ClientFirstBytes, FirstBytes, Speaks};
 pub use identity::{IdentityMode, Mismatch, Verdict, judge};
 pub use marks::Marks;
 pub use names::{Named, PeerNames};

@@ -20,7 +20,11 @@ struct Mark {
 impl Marks {
     /// Those of now. Links are followed. Blocks.
     pub fn of(settings: &Settings) -> Self {
-        let stores = [&settings.key_store, &settings.trust_store];
+        Self::of_stores([&settings.key_store, &settings.trust_store])
+    }
+
+    /// Those of these stores.
+    pub(crate) fn of_stores<'a>(stores: impl IntoIterator<Item = &'a StoreFile>) -> Self {
         Self(
             stores
                 .into_iter()

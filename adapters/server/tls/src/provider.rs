@@ -4,7 +4,7 @@ use rustls::CipherSuite;
 use rustls::crypto::CryptoProvider;
 
 use crate::error::TlsError;
-use crate::settings::{Settings, Suite};
+use crate::settings::{Suite, Versions};
 
 /// The provider of this build; the process's own one is not asked.
 fn built_in() -> CryptoProvider {
@@ -17,12 +17,11 @@ fn built_in() -> CryptoProvider {
 }
 
 /// The provider, with no more than the suites that may be agreed on, the cheapest first.
-pub(crate) fn provider(settings: &Settings) -> Result<CryptoProvider, TlsError> {
+pub(crate) fn provider(versions: Versions, suites: &[Suite]) -> Result<CryptoProvider, TlsError> {
     let mut provider = built_in();
-    let versions = settings.versions;
     let wanted = Suite::ALL.into_iter().filter(|suite| {
         let spoken = if suite.is_tls13() { versions.tls13 } else { versions.tls12 };
-        spoken && (settings.suites.is_empty() || settings.suites.contains(suite))
+        spoken && (suites.is_empty() || suites.contains(suite))
     });
     let known = std::mem::take(&mut provider.cipher_suites);
     let find = |suite: Suite| known.iter().find(|known| known.suite() == number(suite)).copied();

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use quorate_keystore::{KeyStore, usable_by_a_member};
+use quorate_keystore::{KeyStore, Unusable, usable_by_a_member};
 use rustls::client::Resumption;
 use rustls::crypto::CryptoProvider;
 use rustls::server::{NoServerSessionStorage, ProducesTickets};
@@ -62,35 +62,20 @@ impl Tls {
     pub fn open(settings: Settings) -> Result<Self, TlsError> {
         // Before they are read: what changes meanwhile is seen at the next look.
         let marks = Marks::of(&settings);
-        let provider = Arc::new(provider(&settings)?);
-        let (own, mut notices) = own(&settings, &provider)?;
+        let provider = Arc::new(provider(settings.versions, &settings.suites)?);
+        let (own, mut notices) = own(&settings.key_store, usable_by_a_member, &provider)?;
         let trusted = stores::trusted(&settings.trust_store)?;
         notices.extend(told(&settings.trust_store, &trusted.notices));
         let trust = Arc::new(TrustSet::new(trusted.certificates));
-        let has = |tls13: bool| {
-            let mut suites = provider.cipher_suites.iter();
-            suites.any(|suite| suite.tls13().is_some() == tls13)
-        };
-        let mut versions = Vec::new();
-        versions.extend(has(true).then_some(&version::TLS13));
-        versions.extend(has(false).then_some(&version::TLS12));
+        let versions = versions(&provider);
         let verifier = Verifier {
             trust: Arc::clone(&trust),
             algorithms: provider.signature_verification_algorithms,
             client_auth: settings.client_auth,
             check: None,
         };
-        let mut acceptor = ServerConfig::builder_with_provider(Arc::clone(&provider))
-            .with_protocol_versions(&versions)?
-            .with_client_cert_verifier(Arc::new(verifier))
-            .with_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(&own))));
-        acceptor.session_storage = Arc::new(NoServerSessionStorage {});
-        acceptor.ticketer = Arc::new(Receipts);
-        acceptor.send_tls13_tickets = 1;
-        acceptor.max_early_data_size = 0;
-        let acceptor = Arc::new(acceptor);
-        let shown = own.cert.first().map(|leaf| Certificate::read(leaf).map(|read| read.shown()));
-        let shown = shown.and_then(Result::ok).unwrap_or_default();
+        let acceptor = acceptor(&provider, verifier, &own)?;
+        let shown = shown(&own);
         Ok(Self { settings, trust, own, provider, versions, acceptor, notices, marks, shown })
     }
 
@@ -160,15 +145,51 @@ pub fn names_of(certificate: &CertificateDer<'_>) -> Result<PeerNames, Failure> 
     Certificate::read(certificate)?.names()
 }
 
-/// The key of this server, and what is worth a word about its certificate.
-fn own(
-    settings: &Settings,
+/// The versions of the suites that are left.
+pub(crate) fn versions(provider: &CryptoProvider) -> Vec<&'static SupportedProtocolVersion> {
+    let has = |tls13: bool| {
+        let mut suites = provider.cipher_suites.iter();
+        suites.any(|suite| suite.tls13().is_some() == tls13)
+    };
+    let mut versions = Vec::new();
+    versions.extend(has(true).then_some(&version::TLS13));
+    versions.extend(has(false).then_some(&version::TLS12));
+    versions
+}
+
+/// rustls's configuration of the side that accepts.
+pub(crate) fn acceptor(
+    provider: &Arc<CryptoProvider>,
+    verifier: Verifier,
+    own: &Arc<CertifiedKey>,
+) -> Result<Arc<ServerConfig>, TlsError> {
+    let mut acceptor = ServerConfig::builder_with_provider(Arc::clone(provider))
+        .with_protocol_versions(&versions(provider))?
+        .with_client_cert_verifier(Arc::new(verifier))
+        .with_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(own))));
+    acceptor.session_storage = Arc::new(NoServerSessionStorage {});
+    acceptor.ticketer = Arc::new(Receipts);
+    acceptor.send_tls13_tickets = 1;
+    acceptor.max_early_data_size = 0;
+    Ok(Arc::new(acceptor))
+}
+
+/// A certificate of this server, for people.
+pub(crate) fn shown(own: &CertifiedKey) -> String {
+    let shown = own.cert.first().map(|leaf| Certificate::read(leaf).map(|read| read.shown()));
+    shown.and_then(Result::ok).unwrap_or_default()
+}
+
+/// The key of this server, and what is worth a word about its certificate. `usable` says whether it may do what it is for.
+pub(crate) fn own(
+    key_store: &StoreFile,
+    usable: fn(&KeyStore) -> Result<(), Unusable>,
     provider: &CryptoProvider,
 ) -> Result<(Arc<CertifiedKey>, Vec<Notice>), TlsError> {
-    let file = || settings.key_store.path.clone();
-    let store = stores::own(&settings.key_store)?;
-    usable_by_a_member(&store).map_err(|source| StoreError::Usage { file: file(), source })?;
-    let mut notices: Vec<_> = told(&settings.key_store, &store.notices).collect();
+    let file = || key_store.path.clone();
+    let store = stores::own(key_store)?;
+    usable(&store).map_err(|source| StoreError::Usage { file: file(), source })?;
+    let mut notices: Vec<_> = told(key_store, &store.notices).collect();
     let KeyStore { key, chain, .. } = store;
     let key_is = |subject, what| StoreError::Key { file: file(), subject, what };
     let leaf = chain.first().cloned().unwrap_or_else(|| Vec::new().into());
@@ -193,7 +214,7 @@ fn own(
 }
 
 /// What the reader of a store has noticed, with its name.
-fn told<'a>(
+pub(crate) fn told<'a>(
     file: &'a StoreFile,
     notices: &'a [quorate_keystore::Notice],
 ) -> impl Iterator<Item = Notice> + 'a {

@@ -33,9 +33,12 @@ impl TrustSet {
                 anchors.push(anchor.to_owned());
             }
         }
-        let subjects = match anchors.len() {
-            // A hint that is longer than a record helps no one.
-            0..=SUBJECTS_MAX => anchors.iter().map(subject).collect(),
+        // Also of those that sign nothing: Java shows no certificate whose issuer is not among those named. A hint that
+        // is longer than a record helps no one.
+        let read = certificates.iter().filter_map(|der| Certificate::read(der).ok());
+        let subjects: BTreeSet<_> = read.map(|read| read.subject_der().to_vec()).collect();
+        let subjects = match subjects.len() {
+            0..=SUBJECTS_MAX => subjects.into_iter().map(DistinguishedName::from).collect(),
             _ => Vec::new(),
         };
         let entries = certificates.iter().map(|der| der.to_vec()).collect();
@@ -73,10 +76,6 @@ impl TrustSet {
         read.check_use(side).map_err(told_by_alert)?;
         read.names().map_err(refused)
     }
-}
-
-fn subject(anchor: &TrustAnchor<'static>) -> DistinguishedName {
-    DistinguishedName::in_sequence(anchor.subject.as_ref())
 }
 
 /// A refusal in our own words.

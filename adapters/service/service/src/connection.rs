@@ -33,6 +33,8 @@ use crate::wire::Request;
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) remote: SocketAddr,
+    /// It goes through TLS.
+    pub(crate) secure: bool,
     pub(crate) state: State,
     /// Who its client is: its address, and what it has proved since.
     pub(crate) identities: Vec<Identity>,
@@ -137,6 +139,7 @@ impl Connection {
         let id = text_of(remote.ip());
         Self {
             remote,
+            secure: false,
             state: State::New,
             identities: alloc::vec![Identity { scheme: "ip".into(), id }],
             timeout_ms: 0,

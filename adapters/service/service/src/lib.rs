@@ -39,6 +39,7 @@ mod applied;
 mod audit;
 mod auditing;
 mod between;
+mod certificates;
 mod connection;
 mod containers;
 mod digests;

@@ -30,6 +30,9 @@ pub struct Options {
     /// `user:` and what stands behind it of the identity that may do everything
     /// (`DigestAuthenticationProvider.superDigest`).
     pub super_digest: Option<String>,
+    /// The subject of the certificate whose holder may do everything (`X509AuthenticationProvider.superUser`), as access
+    /// lists of the scheme `x509` have it.
+    pub x509_super: Option<String>,
     /// By what names and passwords become digests (`DigestAuthenticationProvider.digestAlg`): the same on all servers.
     pub digest_algorithm: DigestAlgorithm,
     /// Access lists forbid nothing (`skipACL`).
@@ -80,6 +83,7 @@ impl fmt::Debug for Options {
             .field("watches_per_client_max", &self.watches_per_client_max)
             .field("watches_max", &self.watches_max)
             .field("super_digest", &super_digest)
+            .field("x509_super", &self.x509_super)
             .field("digest_algorithm", &self.digest_algorithm)
             .field("skip_acl", &self.skip_acl)
             .field("eager_acl_check", &self.eager_acl_check)
@@ -188,6 +192,7 @@ impl Default for Options {
             watches_per_client_max: 1_000_000,
             watches_max: 10_000_000,
             super_digest: None,
+            x509_super: None,
             digest_algorithm: DigestAlgorithm::Sha1,
             skip_acl: false,
             eager_acl_check: false,

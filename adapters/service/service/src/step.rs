@@ -97,8 +97,9 @@ impl Service {
     fn on_event(&mut self, step: &mut Step<'_>, event: Event) {
         match event {
             Event::Tick => self.tell_on(step),
-            Event::Connected { client, remote } => {
+            Event::Connected { client, remote, over } => {
                 self.clients.insert(client, Connection::new(remote, step.wall_ms));
+                self.certify(client, over);
                 if self.stops() {
                     self.close(step.out, client, Close::Reset);
                 }

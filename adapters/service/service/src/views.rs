@@ -22,6 +22,8 @@ use crate::zookeeper::ZooKeeper;
 pub struct ConnectionView {
     /// Where its client is.
     pub remote: SocketAddr,
+    /// Whether it goes through TLS.
+    pub secure: bool,
     /// Whether anything is read from it.
     pub reads: bool,
     /// Requests that are not answered.
@@ -155,6 +157,7 @@ fn view(connection: &Connection) -> ConnectionView {
     let latencies = &figures.latencies;
     ConnectionView {
         remote: connection.remote,
+        secure: connection.secure,
         reads: !connection.paused,
         outstanding: connection.queue.len(),
         received: figures.received,

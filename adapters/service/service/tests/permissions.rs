@@ -1,7 +1,7 @@
 //! Who may do what, and who is told: identities, access lists, the refusals of a client's own server.
 
 use bytes::Bytes;
-use quorate_application::clients::{ClientId, Frame};
+use quorate_application::clients::{ClientId, Frame, Transport};
 use quorate_service::wire::{Request, Response, op};
 use quorate_service::{Denied, DigestAlgorithm, Options, ZooKeeper};
 use quorate_znode::acl::Acl;
@@ -223,6 +223,52 @@ fn who_guesses_at_who_may_do_everything_has_to_wait_and_failures_are_counted_by_
     }
     say(b"srst");
     assert!(say(b"mntr").contains("zk_auth_failed_count\t0\n"));
+}
+
+/// The certificate of a client is an identity, and one of them may be super's; nothing that a client says is.
+#[test]
+fn a_client_is_who_its_certificate_says() {
+    let mut stand = Stand::with(true, |options| {
+        options.x509_super = Some("CN=admin,O=ours".into());
+    });
+    let tls = |subject: &str| Transport::Tls { subject: Some(subject.into()) };
+    let mut come = |over| {
+        let client = stand.connect_over(over);
+        stand.ask(client, 0, 4000);
+        stand.settle();
+        stand.answer(client).unwrap();
+        client
+    };
+    let one = come(tls("CN=one,O=ours"));
+    let other = come(tls("CN=other,O=ours"));
+    let admin = come(tls("CN=admin,O=ours"));
+    let [none, unnamed] = [Transport::Tls { subject: None }, tls("")].map(&mut come);
+    let plain = come(Transport::Plain);
+    let list = vec![acl(31, "x509", "CN=one,O=ours")];
+    stand.call(plain, with_list(create("/own"), list.clone())).unwrap();
+    for (client, may) in [
+        (one, true),
+        (other, false),
+        (admin, true),
+        (none, false),
+        (unnamed, false),
+        (plain, false),
+    ] {
+        assert_eq!(stand.call(client, get("/own", false)).is_ok(), may, "{client:?}");
+        assert_eq!(stand.call(client, set("/own", -1)).is_ok(), may, "{client:?}");
+    }
+    // `auth` is whoever gives the list.
+    stand.call(one, with_list(create("/mine"), vec![acl(31, "auth", "")])).unwrap();
+    let node = stand.tree().get("/mine").unwrap();
+    assert_eq!(node.acl().unwrap()[..], list[..]);
+    for client in [none, unnamed, plain] {
+        stand.call(client, with_list(create("/no"), vec![acl(31, "auth", "")])).unwrap_err();
+    }
+    // No client says of itself that it has a certificate.
+    let scheme = Some("x509".to_owned());
+    let auth = Bytes::from_static(b"CN=admin,O=ours");
+    stand.request(plain, &[(-4, Request::Auth { kind: 0, scheme, auth })]);
+    assert_eq!(stand.told(plain), ["-4 -115"]);
 }
 
 /// The pages of an operator, over HTTP, ask the same of who would see more than figures.

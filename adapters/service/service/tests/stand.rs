@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use quorate_application::clients::{
-    ClientId, Clients, Event, Frame, Framing, Host, Input, Output, SyncId,
+    ClientId, Clients, Event, Frame, Framing, Host, Input, Output, SyncId, Transport,
 };
 use quorate_application::{Application, Facts};
 use quorate_core::id::{LinkId, Origin, ServerId};
@@ -279,11 +279,16 @@ impl Stand {
 
     /// A client that has connected, and said nothing.
     pub(crate) fn connect(&mut self) -> ClientId {
+        self.connect_over(Transport::Plain)
+    }
+
+    /// The same, through this.
+    pub(crate) fn connect_over(&mut self, over: Transport) -> ClientId {
         let client = ClientId(self.next_client);
         self.next_client += 1;
         let remote: SocketAddr = "10.0.0.7:4711".parse().unwrap();
         self.heard.insert(client, Default::default());
-        self.tell(Event::Connected { client, remote });
+        self.tell(Event::Connected { client, remote, over });
         client
     }
 

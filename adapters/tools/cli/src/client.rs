@@ -45,6 +45,7 @@ use self::secret::Secret;
 use self::session::{Wanted, close};
 use crate::address::address;
 use crate::failure::Failure;
+use crate::through_tls::TlsArguments;
 
 /// Read and change nodes: one command, or a shell.
 ///
@@ -68,6 +69,8 @@ pub(crate) struct Arguments {
     /// Prove this identity (digest).
     #[arg(long, global = true, value_name = "USER:PASSWORD")]
     auth: Vec<Secret>,
+    #[command(flatten)]
+    tls: TlsArguments,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -77,7 +80,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     if std::env::var_os("RUST_LOG").is_some() {
         crate::logs::start(None, "off")?;
     }
-    let Arguments { servers, json, timeout, auth, command } = arguments;
+    let Arguments { servers, json, timeout, auth, tls, command } = arguments;
     for identity in &auth {
         one(std::slice::from_ref(identity)).map_err(ClientError::into_failure)?;
     }
@@ -86,7 +89,11 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         servers: servers.join(","),
         timeout: Duration::from_millis(timeout.into()),
         identities: auth,
+        #[cfg(feature = "tls")]
+        tls: tls.options()?,
     };
+    #[cfg(not(feature = "tls"))]
+    let _ = tls;
     let prompt = if command.is_none() { lines::prompt()? } else { None };
     let no_signals = |error| Failure::failed(format!("cannot wait for signals: {error}"));
     let interrupts = signal(SignalKind::interrupt()).map_err(no_signals)?;

@@ -29,6 +29,7 @@ use self::candidates::Shown;
 pub(crate) use self::child::{Arguments as ChildArguments, become_command};
 pub(crate) use self::designate::{Arguments as DesignateArguments, designate_leader};
 use crate::failure::Failure;
+use crate::through_tls::TlsArguments;
 
 /// Run a command only while this process leads, by an election in ZooKeeper or etcd.
 ///
@@ -45,6 +46,8 @@ use crate::failure::Failure;
 pub(crate) struct Arguments {
     #[command(flatten)]
     store: StoreArguments,
+    #[command(flatten)]
+    tls: TlsArguments,
     /// The election: a path of ZooKeeper, a prefix of etcd.
     #[arg(long, value_name = "PATH")]
     path: String,
@@ -110,7 +113,7 @@ struct StoreArguments {
     /// A ZooKeeper ensemble: zk1:2181,zk2:2181,zk3:2181.
     #[arg(long, value_name = "HOSTS")]
     zookeeper: Option<String>,
-    /// An etcd cluster: http://etcd1:2379,http://etcd2:2379. Needs a build with the feature `etcd`.
+    /// An etcd cluster: http://etcd1:2379,http://etcd2:2379, or https:// with --ca or --tls. Needs a build with the feature `etcd`.
     #[arg(long, value_name = "ENDPOINTS")]
     etcd: Option<String>,
 }
@@ -213,6 +216,10 @@ fn zookeeper(
         };
         config = config.credentials(scheme, proof.to_owned());
     }
+    #[cfg(feature = "tls")]
+    if let Some(options) = arguments.tls.options()? {
+        config = config.tls(options);
+    }
     Ok(if arguments.private { config.access(Access::Creator) } else { config })
 }
 
@@ -231,6 +238,13 @@ async fn through_etcd(
             return Err(Failure::usage("--auth is USER:PASSWORD for etcd"));
         };
         config = config.user(name, password);
+    }
+    #[cfg(feature = "tls")]
+    if let Some(pem) = arguments.tls.read()? {
+        config = config.authorities(pem.authorities);
+        if let Some((chain, key)) = pem.identity {
+            config = config.identity(chain, key.as_str());
+        }
     }
     dispatch::<quorate_etcd::Etcd>(&config, identity, times, arguments).await
 }

@@ -143,6 +143,10 @@ async fn serve(
     if let Some(address) = cfg.client_address.as_ref().filter(|_| cfg.own().client.is_none()) {
         config.client_addresses = resolve(address).await?;
     }
+    #[cfg(feature = "tls")]
+    if let (Some(tls), Some(address)) = (&mut config.client_tls, cfg.secure_client_address()) {
+        tls.addresses = resolve(address).await?;
+    }
     let in_force = InForce::new(cfg.clone());
     let responder = Arc::new(four_letter::Responder::new(in_force.clone()));
     let pages = open_pages(&in_force).await?;
@@ -180,6 +184,9 @@ async fn serve(
     }
     for address in server.client_addrs() {
         tracing::info!(event = "server.serving", %address, "serving ZooKeeper clients");
+    }
+    for address in server.secure_client_addrs() {
+        tracing::info!(event = "server.serving", %address, "serving ZooKeeper clients over TLS");
     }
     supervisor::started(&server);
     drop(tokio::spawn(signals.obey(control)));

@@ -25,6 +25,7 @@ pub(crate) fn options(cfg: &ZooCfg, beneath: Arc<dyn Beneath>) -> Options {
         watches_per_client_max,
         watches_max,
         super_digest: clients.super_digest.clone(),
+        x509_super: clients.x509_super.clone(),
         skip_acl: clients.skip_acl,
         eager_acl_check: clients.eager_acl,
         throttled_requests_max: clients.throttled_requests_max,

@@ -18,6 +18,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::{Args, Subcommand};
 
 use self::check::Found;
+#[cfg(feature = "tls")]
+pub(crate) use self::settings::{Store, client_stores};
 use crate::failure::Failure;
 
 /// Look at the key and trust stores of servers, or make some for development.

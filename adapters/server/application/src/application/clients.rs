@@ -58,6 +58,8 @@ pub enum Event {
         client: ClientId,
         /// Where it comes from.
         remote: SocketAddr,
+        /// What its connection goes through, and what that proves.
+        over: Transport,
     },
     /// A client has sent these frames, as [`Framing::take`] took them off its bytes, in order. Behind a
     /// [`Frame::Word`] or [`Frame::Garbled`] comes nothing more of it but its end, some seconds later if it is not
@@ -136,6 +138,20 @@ pub enum Event {
     Stopping {
         /// Within about this time, from now on.
         within: Duration,
+    },
+}
+
+/// What the connection of a client goes through.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// Nothing: others may read it, and change it.
+    #[default]
+    Plain,
+    /// TLS.
+    Tls {
+        /// Whose certificate the client has shown, if it has: the subject in RFC 2253, as Java writes it. It was verified
+        /// before anything else was read.
+        subject: Option<String>,
     },
 }
 

@@ -118,9 +118,26 @@ pub struct ServerConfig {
     pub tls: Option<quorate_tls::Settings>,
     /// Where the changes that clients make are written (`audit.enable`), if the service tells them; nowhere by default.
     pub audit: Option<AuditLog>,
+    /// TLS for clients (`secureClientPort`, `client.portUnification`, `ssl.*`); none by default. Read when the server starts.
+    #[cfg(feature = "tls")]
+    pub client_tls: Option<SecureClients>,
     /// How many changes are kept for a reader that does not keep up, see
     /// [`Server::changes`](crate::Server::changes). At least 1.
     pub changes_kept: usize,
+}
+
+/// TLS for the clients of a server.
+#[cfg(feature = "tls")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecureClients {
+    /// Its stores, and what may be spoken.
+    pub settings: quorate_tls::ClientSettings,
+    /// Where clients connect with TLS alone (`secureClientPort`, `secureClientPortAddress`); port 0 is one that the system
+    /// picks, see [`Server::secure_client_addrs`](crate::Server::secure_client_addrs).
+    pub addresses: Vec<SocketAddr>,
+    /// Whether they may come with TLS at the other port, too, where each is known by its first byte
+    /// (`client.portUnification`).
+    pub on_plain_port: bool,
 }
 
 impl ServerConfig {
@@ -162,8 +179,22 @@ impl ServerConfig {
             #[cfg(feature = "tls")]
             tls: None,
             audit: None,
+            #[cfg(feature = "tls")]
+            client_tls: None,
             changes_kept: 256,
         }
+    }
+
+    /// Where clients connect with TLS alone.
+    #[cfg(feature = "tls")]
+    pub(crate) fn secure_addresses(&self) -> &[SocketAddr] {
+        self.client_tls.as_ref().map_or(&[], |tls| &tls.addresses)
+    }
+
+    /// There is no TLS.
+    #[cfg(not(feature = "tls"))]
+    pub(crate) fn secure_addresses(&self) -> &[SocketAddr] {
+        &[]
     }
 
     pub(crate) fn introduction_time(&self) -> Duration {
@@ -232,6 +263,12 @@ impl From<ZooCfg> for ServerConfig {
             #[cfg(feature = "tls")]
             tls: cfg.tls,
             audit: cfg.audit.map(|audit| audit.log),
+            #[cfg(feature = "tls")]
+            client_tls: cfg.client_tls.map(|tls| SecureClients {
+                settings: tls.settings,
+                addresses: Vec::new(),
+                on_plain_port: tls.on_plain_port,
+            }),
             ..Self::new(core, cfg.data_dir)
         }
     }

@@ -47,8 +47,17 @@ pub(crate) struct Place {
     pub(crate) line: Option<HostPort>,
     /// Where the listening sockets hear of another one.
     pub(crate) moves: Sender<HostPort>,
+    /// Where clients connect with TLS alone: those sockets never move, and close when their sender does.
+    pub(crate) secure: Option<(ClientAddrs, Sender<HostPort>)>,
     /// How many connections there may be.
     pub(crate) limit: Arc<AddressLimit>,
+}
+
+impl Place {
+    /// Where clients connect with TLS alone.
+    pub(crate) fn secure_addrs(&self) -> Option<ClientAddrs> {
+        self.secure.as_ref().map(|(addrs, _)| Arc::clone(addrs))
+    }
 }
 
 impl ClientLinks {
@@ -77,6 +86,9 @@ impl ClientLinks {
     /// Closes the listening sockets. Connections stay.
     pub(super) fn stop_listening(&mut self) {
         self.place.moves.close();
+        if let Some((_, moves)) = &self.place.secure {
+            moves.close();
+        }
     }
 
     /// Our line is another: listens where it says, if it says so. Connections stay.

@@ -13,7 +13,6 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -21,12 +20,16 @@ use std::time::Duration;
 use bytes::{Buf, Bytes, BytesMut};
 use futures_io::{AsyncRead, AsyncWrite};
 use futures_lite::future::{or, pending, poll_fn};
-use quorate_application::clients::{ClientId, Event, Frame, Framing};
+use quorate_application::clients::{ClientId, Event, Frame, Framing, Transport};
 
 use crate::lock::locked;
 use crate::net::address_limit::AddressShare;
 use crate::net::client_events::{ClientNews, SharedByClients};
+use crate::net::client_handshakes::Among;
 use crate::net::client_outbound::{Batch, ClientOutbound, Line, Wrote};
+use crate::net::client_tls::{Heard, SecureDoor};
+use crate::net::tls_failures::{is_client_hello, tls_from_client_on_plain_port};
+use crate::net::wire::Wire;
 use crate::runtime::Runtime;
 use crate::task_group::closed;
 use crate::turns::{Held, Turn};
@@ -38,6 +41,8 @@ pub(super) struct Admitted<S, F> {
     pub(super) framing: F,
     /// Its place among those of its address.
     pub(super) share: AddressShare,
+    /// What it has to go through first, if not only its own words.
+    pub(super) door: Option<SecureDoor>,
 }
 
 /// How a connection ends.
@@ -56,19 +61,36 @@ pub(super) async fn run<R: Runtime, F: Framing>(
     shared: Arc<SharedByClients>,
     admitted: Admitted<R::Stream, F>,
 ) {
-    let Admitted { stream, remote, framing, share: _share } = admitted;
-    let _counted = Counted::new(&shared.server.counters.clients);
+    let Admitted { stream, remote, framing, share: _share, door } = admitted;
+    let _counted = Among::new(&shared.server.counters.clients);
+    let (mut patience, begun) = (shared.first_frame_timeout, runtime.now());
+    let Heard { wire, received, over } = match door {
+        None => {
+            let (wire, received) = (Wire::Plain(stream), BytesMut::new());
+            Heard { wire, received, over: Transport::Plain }
+        }
+        Some(door) => {
+            let heard =
+                Box::pin(door.hear(&runtime, &shared.server, (stream, remote), patience)).await;
+            let Some(heard) = heard else { return };
+            patience = patience.saturating_sub(runtime.now() - begun);
+            heard
+        }
+    };
+    let through_tls = &shared.server.client_handshakes.open;
+    let _secure = wire.is_secure().then(|| Among::new(through_tls));
     let client = shared.next_client();
     let line = Arc::new(Line::default());
     let outbound = ClientOutbound::new(&line);
-    let up = ClientNews::Up(Event::Connected { client, remote }, client, outbound);
+    let up = ClientNews::Up(Event::Connected { client, remote, over }, client, outbound);
     if shared.arrivals.send(up).await.is_err() {
         return;
     }
 
-    let stream = Mutex::new(stream);
+    let stream = Mutex::new(wire);
     let side = Side { runtime: &runtime, shared: &shared, client, stream: &stream, line: &line };
-    let reader = Reader { side, framing, buf: BytesMut::new(), turn: None, begun: false };
+    let plain = (!locked(&stream).is_secure()).then_some(remote);
+    let reader = Reader { side, framing, buf: received, turn: None, begun: false, plain, patience };
     let mut writer = Writer { side, batch: Bytes::new(), much: false, unflushed: false };
     let end = match open(&line, reader.read(), &mut writer).await {
         Some(end) => end,
@@ -91,7 +113,7 @@ pub(super) async fn run<R: Runtime, F: Framing>(
         End::Written => or(side.finish(), runtime.sleep(FAREWELL_TIME)).await,
         End::GivenUp => {
             if let Ok(stream) = stream.into_inner() {
-                runtime.reset(stream);
+                runtime.reset(stream.into_inner());
             }
         }
     }
@@ -124,7 +146,7 @@ struct Side<'a, R: Runtime> {
     shared: &'a SharedByClients,
     client: ClientId,
     /// Lent for a moment at a time: both directions are in one task.
-    stream: &'a Mutex<R::Stream>,
+    stream: &'a Mutex<Wire<R::Stream>>,
     line: &'a Line,
 }
 
@@ -154,7 +176,7 @@ impl<R: Runtime> Side<'_, R> {
     fn poll<T>(
         &self,
         context: &mut Context<'_>,
-        act: impl FnOnce(Pin<&mut R::Stream>, &mut Context<'_>) -> Poll<T>,
+        act: impl FnOnce(Pin<&mut Wire<R::Stream>>, &mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
         act(Pin::new(&mut *locked(self.stream)), context)
     }
@@ -180,6 +202,10 @@ struct Reader<'a, R: Runtime, F> {
     turn: Option<Turn>,
     /// The loop knows that the first frame has begun, or has come.
     begun: bool,
+    /// Where it comes from, if without TLS.
+    plain: Option<SocketAddr>,
+    /// How long its first whole frame may take.
+    patience: Duration,
 }
 
 /// What is told to the loop at a time.
@@ -191,9 +217,9 @@ struct Frames {
 impl<R: Runtime, F: Framing> Reader<'_, R, F> {
     /// Reads until nothing more can come.
     async fn read(mut self) {
-        let runtime = self.side.runtime;
+        let (runtime, patience) = (self.side.runtime, self.patience);
         let late = async {
-            runtime.sleep(self.side.shared.first_frame_timeout).await;
+            runtime.sleep(patience).await;
             None
         };
         let mut came = or(self.next(), late).await;
@@ -213,6 +239,7 @@ impl<R: Runtime, F: Framing> Reader<'_, R, F> {
         loop {
             let line = self.side.line;
             poll_fn(|_| if line.is_paused() { Poll::Pending } else { Poll::Ready(()) }).await;
+            self.look_for_tls();
             let taken = take(&mut self.framing, &mut self.buf);
             if self.buf.is_empty() {
                 // Frames may hold on to what they were cut from.
@@ -230,6 +257,16 @@ impl<R: Runtime, F: Framing> Reader<'_, R, F> {
             if !matches!(self.side.read_some(&mut self.buf).await, Ok(1..)) {
                 return None;
             }
+        }
+    }
+
+    /// What begins like TLS is no frame: that is told, once.
+    fn look_for_tls(&mut self) {
+        let first = !self.begun && is_client_hello(&self.buf);
+        if let Some(remote) = self.plain.take_if(|_| first) {
+            let Side { shared, runtime, .. } = self.side;
+            let refusal = tls_from_client_on_plain_port();
+            shared.server.client_refused(remote, &refusal, runtime.now());
         }
     }
 
@@ -347,22 +384,6 @@ impl<R: Runtime> Writer<'_, R> {
         if much || is_much {
             written.knock();
         }
-    }
-}
-
-/// One of the connections that there are.
-struct Counted<'a>(&'a AtomicUsize);
-
-impl<'a> Counted<'a> {
-    fn new(clients: &'a AtomicUsize) -> Self {
-        clients.fetch_add(1, Ordering::Relaxed);
-        Self(clients)
-    }
-}
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -17,6 +17,7 @@ use crate::net::address_limit::AddressLimit;
 use crate::net::bind_tries::BindTries;
 use crate::net::client_events::SharedByClients;
 use crate::net::client_link::{self, Admitted};
+use crate::net::client_tls::SecureDoor;
 use crate::net::descriptors;
 use crate::net::listen_address::{client_ips, listen_on};
 use crate::runtime::Runtime;
@@ -42,12 +43,26 @@ impl<R: Runtime> BoundForClients<R> {
     }
 }
 
+/// The listening sockets for clients, as they were opened.
+pub(crate) struct ClientSockets<R: Runtime> {
+    /// Of the port that may move with our own line in the membership.
+    pub(crate) port: Vec<BoundForClients<R>>,
+    /// Of that for TLS alone.
+    pub(crate) secure: Vec<BoundForClients<R>>,
+}
+
+impl<R: Runtime> ClientSockets<R> {
+    pub(crate) const fn none() -> Self {
+        Self { port: Vec::new(), secure: Vec::new() }
+    }
+}
+
 /// Opens every address for clients: that of our own line in the membership, if it has one.
 pub(crate) async fn bind<R: Runtime>(
     runtime: &R,
     config: &ServerConfig,
     own: &Member,
-) -> Result<Vec<BoundForClients<R>>, StartError> {
+) -> Result<ClientSockets<R>, StartError> {
     let mut bound = Vec::new();
     if let Some(line) = &own.client {
         let ips = client_ips(line).await?;
@@ -58,7 +73,12 @@ pub(crate) async fn bind<R: Runtime>(
             bind_one(runtime, config, asked, &mut bound).await?;
         }
     }
-    Ok(bound)
+    let mut secure = Vec::new();
+    for address in config.secure_addresses() {
+        let asked = (address.to_string(), &[address.ip()][..], address.port());
+        bind_one(runtime, config, asked, &mut secure).await?;
+    }
+    Ok(ClientSockets { port: bound, secure })
 }
 
 /// Listens at one address, which may be several of this machine, as often as the configuration says.
@@ -102,11 +122,15 @@ pub(crate) struct ClientPort<R, F> {
     pub(crate) keep_alive: bool,
     /// How many may wait to be accepted, if an operator says so.
     pub(crate) backlog: Option<u32>,
+    /// For the log.
+    pub(crate) name: &'static str,
+    /// TLS, which clients have to go through, or may.
+    pub(crate) door: Option<SecureDoor>,
 }
 
 impl<R: Runtime, F: Framing> Door<R> for ClientPort<R, F> {
     fn name(&self) -> &'static str {
-        "client port"
+        self.name
     }
 
     async fn report(&self, failing: bool) {
@@ -139,7 +163,13 @@ impl<R: Runtime, F: Framing> Door<R> for ClientPort<R, F> {
             return runtime.reset(stream);
         };
         runtime.relax(&stream, self.keep_alive);
-        let admitted = Admitted { stream, remote, framing: self.framing.clone(), share };
+        let admitted = Admitted {
+            stream,
+            remote,
+            framing: self.framing.clone(),
+            share,
+            door: self.door.clone(),
+        };
         let connection = client_link::run(runtime.clone(), Arc::clone(&self.shared), admitted);
         self.connections.spawn(connection);
     }

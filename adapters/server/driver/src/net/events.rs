@@ -1,6 +1,7 @@
 //! What the tasks around the loop tell it, and what they share.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use quorate_core::wire;
 
 use crate::log_limit::LogLimit;
 use crate::net::budget::{UNFINISHED_MAX, Unfinished};
+use crate::net::client_handshakes::ClientHandshakes;
 use crate::net::codec::ElectionCodec;
 use crate::net::held_back::HeldBack;
 use crate::net::open_links::OpenLinks;
@@ -47,6 +49,7 @@ pub(crate) struct Shared {
     /// Who could be dialled.
     pub(crate) reach: Reach,
     pub(crate) tls_failures: TlsFailures,
+    pub(crate) client_handshakes: ClientHandshakes,
     pub(crate) open_links: OpenLinks,
     pub(super) held_back: HeldBack,
     pub(super) permits: Permits,
@@ -76,6 +79,7 @@ impl Shared {
             ports: PortHealth::default(),
             reach: Reach::default(),
             tls_failures: TlsFailures::default(),
+            client_handshakes: ClientHandshakes::default(),
             open_links: OpenLinks::default(),
             held_back: HeldBack::default(),
             permits: Permits::new(LONG_MESSAGES_MAX),
@@ -105,6 +109,19 @@ impl Shared {
             tracing::warn!(
                 event = "tls.refused", sid, ?plane, side = side.word(), %remote, peer, reason, suppressed,
                 "no link: {seen}"
+            );
+        }
+    }
+
+    /// Counts that a client was refused, and tells of it.
+    pub(super) fn client_refused(&self, client: SocketAddr, refusal: &Refusal, now: Instant) {
+        let Refusal { reason, seen } = refusal;
+        self.client_handshakes.refuse(reason);
+        let permitted = self.warnings.permit("tls.client_refused", Some(client.ip()), now);
+        if let Some(suppressed) = permitted {
+            tracing::warn!(
+                event = "tls.client_refused", sid = self.id.0, %client, reason, suppressed,
+                "client not let in: {seen}"
             );
         }
     }

@@ -15,11 +15,19 @@ use async_channel::{Receiver, Sender, bounded};
 use crate::lock::locked;
 
 /// The connections that have not introduced themselves yet, oldest first.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Handshakes {
     queue: Mutex<Queue>,
-    /// Whether each begins with a handshake of TLS.
-    secure: bool,
+    /// How many there may be.
+    most: usize,
+    /// How many of one host, if fewer.
+    of_one: Option<usize>,
+}
+
+impl Default for Handshakes {
+    fn default() -> Self {
+        Self::new(false)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -63,18 +71,29 @@ pub(super) struct HandshakePlace {
 }
 
 impl Handshakes {
+    /// `secure`: each begins with a handshake of TLS.
     pub(crate) fn new(secure: bool) -> Self {
-        Self { queue: Mutex::default(), secure }
+        let queue = Mutex::default();
+        match secure {
+            false => Self { queue, most: PENDING_MAX, of_one: None },
+            true => Self { queue, most: SECURE_PENDING_MAX, of_one: Some(SECURE_OF_ONE_MAX) },
+        }
+    }
+
+    /// Of clients, which have begun theirs. How many connections one host may have is bounded without that, and many that
+    /// come back at once are no attack.
+    #[cfg(feature = "tls")]
+    pub(crate) fn of_clients() -> Self {
+        Self { queue: Mutex::default(), most: CLIENTS_MAX, of_one: None }
     }
 
     /// Takes a place, that of another connection if all are taken. The channel closes when it has to be left.
     pub(super) fn enter(self: &Arc<Self>, from: IpAddr) -> (HandshakePlace, Receiver<Infallible>) {
         let (staying, given_up) = bounded(1);
         let mut queue = locked(&self.queue);
-        let most = if self.secure { SECURE_PENDING_MAX } else { PENDING_MAX };
-        let greedy = if self.secure { queue.oldest_of(from, SECURE_OF_ONE_MAX) } else { None };
+        let greedy = self.of_one.and_then(|most| queue.oldest_of(from, most));
         let loser = match greedy {
-            None if queue.waiting.len() >= most => queue.loser(),
+            None if queue.waiting.len() >= self.most => queue.loser(),
             greedy => greedy,
         };
         let evicted = loser.is_some_and(|loser| queue.waiting.remove(loser).is_some());
@@ -101,6 +120,10 @@ pub(super) const PENDING_MAX: usize = 128;
 const SECURE_PENDING_MAX: usize = 64;
 /// How many of them one host may have.
 const SECURE_OF_ONE_MAX: usize = 8;
+/// How many clients may be at their handshakes at once: what ZooKeeper advises for
+/// `netty.server.outstandingHandshake.limit`.
+#[cfg(feature = "tls")]
+const CLIENTS_MAX: usize = 250;
 
 #[cfg(test)]
 mod tests {

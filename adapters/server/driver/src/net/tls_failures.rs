@@ -77,6 +77,12 @@ pub(super) fn tls_on_plain_port() -> Refusal {
     Refusal { reason: "tls-on-plain-port", seen: seen.to_owned() }
 }
 
+/// The same of a client.
+pub(super) fn tls_from_client_on_plain_port() -> Refusal {
+    let seen = "a TLS ClientHello at the port without TLS: that client has to be told of the secure port, or not of TLS";
+    Refusal { reason: "tls-on-plain-port", seen: seen.to_owned() }
+}
+
 /// Whether these first bytes are those of a TLS handshake (RFC 8446, 5.1).
 pub(super) fn is_client_hello(first: &[u8]) -> bool {
     matches!(first, [0x16, 3, ..])

@@ -1,4 +1,4 @@
-//! The bytes of a connection between servers, with TLS around them or without.
+//! The bytes of a connection, between servers or of a client, with TLS around them or without.
 //!
 //! Everything above is the same for both: what is framed, queued and counted does not know which it is.
 
@@ -13,7 +13,7 @@ use futures_rustls::TlsStream;
 #[cfg(feature = "tls")]
 use crate::net::replayed::Replayed;
 
-/// A connection between servers.
+/// A connection between servers, or of a client.
 #[derive(Debug)]
 pub(crate) enum Wire<S> {
     /// Whoever is on the way reads it, and may change it.
@@ -30,6 +30,18 @@ impl<S> Wire<S> {
             Self::Plain(_) => false,
             #[cfg(feature = "tls")]
             Self::Tls(_) => true,
+        }
+    }
+
+    /// The connection beneath.
+    pub(crate) fn into_inner(self) -> S {
+        match self {
+            Self::Plain(stream) => stream,
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => match *stream {
+                TlsStream::Client(stream) => stream.into_inner().0.stream,
+                TlsStream::Server(stream) => stream.into_inner().0.stream,
+            },
         }
     }
 }

@@ -4,6 +4,8 @@
 //! `LeaderZooKeeperServer.registerMetrics`): some are there on a leader only, some while the server serves. So it is here:
 //! dashboards count the leaders by `leader_uptime`.
 
+use std::sync::atomic::Ordering;
+
 use quorate_application::Application;
 use quorate_core::input::Plane;
 use quorate_core::report::How;
@@ -31,6 +33,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
         self.reached(&mut figures);
         refused(&mut figures, &metrics);
         self.links(&mut figures);
+        self.clients(&mut figures, &metrics);
         figures
     }
 
@@ -101,10 +104,28 @@ impl<R: Runtime, A: Application> Server<R, A> {
             }
         }
         for ((plane, side, reason), count) in shared.tls_failures.all() {
-            let help =
-                "Links between servers that did not come to be for what TLS says, or for its lack.";
             let labels = [("plane", plane_name(plane)), ("side", side.word()), ("reason", reason)];
-            figures.counted_on_page("quorate_tls_failures_total", help, &labels, count);
+            figures.counted_on_page("quorate_tls_failures_total", FAILURES, &labels, count);
+        }
+    }
+
+    /// Clients by whether there is TLS around them, their handshakes, and those that were not let in.
+    fn clients(&self, figures: &mut Figures, metrics: &Metrics) {
+        let handshakes = &self.handle.shared.client_handshakes;
+        let [under_way, secure] =
+            [&handshakes.under_way, &handshakes.open].map(|count| count.load(Ordering::Relaxed));
+        figures.gauge("outstanding_tls_handshake", under_way);
+        figures.counter("tls_handshake_exceeded", handshakes.evicted.load(Ordering::Relaxed));
+        let failures = handshakes.failures();
+        let unsuccessful: u64 = failures.iter().map(|(_, count)| count).sum();
+        figures.counter("unsuccessful_handshake", unsuccessful);
+        for (word, count) in [("false", metrics.clients.saturating_sub(secure)), ("true", secure)] {
+            let help = "Connections of clients, by whether there is TLS around them.";
+            figures.on_page("quorate_client_connections", help, &[("tls", word)], count);
+        }
+        for (reason, count) in failures {
+            let labels = [("plane", "client"), ("side", "accept"), ("reason", reason)];
+            figures.counted_on_page("quorate_tls_failures_total", FAILURES, &labels, count);
         }
     }
 
@@ -158,6 +179,10 @@ impl<R: Runtime, A: Application> Server<R, A> {
         }
     }
 }
+
+/// The help of `quorate_tls_failures_total`.
+const FAILURES: &str =
+    "Links and clients that did not come to be for what TLS says, or for its lack.";
 
 const fn plane_name(plane: Plane) -> &'static str {
     match plane {

@@ -47,6 +47,13 @@ impl<R: Runtime, A: Application> Server<R, A> {
         locked(&self.handle.client_addrs).clone()
     }
 
+    /// Where it listens for clients with TLS alone, in the order of
+    /// [`SecureClients::addresses`](crate::ServerConfig), with the ports that the system has picked.
+    pub fn secure_client_addrs(&self) -> Vec<SocketAddr> {
+        let addrs = self.handle.secure_client_addrs.as_ref();
+        addrs.map_or_else(Vec::new, |addrs| locked(addrs).clone())
+    }
+
     /// How it is doing.
     pub fn status(&self) -> Status {
         let Handle { published, shared, runtime, .. } = &*self.handle;
@@ -162,6 +169,7 @@ pub(super) struct Handle<R, A: Application> {
     pub(super) runtime: R,
     pub(super) shared: Arc<Shared>,
     pub(super) client_addrs: ClientAddrs,
+    pub(super) secure_client_addrs: Option<ClientAddrs>,
     pub(super) client_limit: Arc<AddressLimit>,
     pub(super) published: Arc<Published>,
     pub(super) quit: Sender<Quit>,

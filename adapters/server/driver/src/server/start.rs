@@ -36,7 +36,8 @@ use crate::inbox::Inbox;
 use crate::measures::{Measures, Took};
 use crate::net::acceptor::Acceptor;
 use crate::net::address_limit::AddressLimit;
-use crate::net::client_port::{self, BoundForClients};
+use crate::net::client_port::{self, ClientSockets};
+use crate::net::client_tls::ClientSecure;
 use crate::net::codec::ElectionCodec;
 use crate::net::dial::{Dialler, UnderWay};
 use crate::net::events::{LoopEvent, Shared};
@@ -120,10 +121,11 @@ impl<R: Runtime, A: Application> Server<R, A> {
         };
         let bound_for_clients = match A::Clients::SERVES {
             true => client_port::bind(&runtime, &config, &own).await?,
-            false => Vec::new(),
+            false => ClientSockets::none(),
         };
         let secure = secure(&config).await?;
-        let opened = Opened { told, data, kept, bound, bound_for_clients, own, secure };
+        let for_clients = (bound_for_clients, clients::secure(&config).await?);
+        let opened = Opened { told, data, kept, bound, for_clients, own, secure };
         assemble(runtime, &config, opened, recorder)
     }
 }
@@ -135,7 +137,7 @@ struct Opened<R: Runtime, A: Application> {
     data: Ready<A>,
     kept: MembershipFiles,
     bound: Vec<Bound<R>>,
-    bound_for_clients: Vec<BoundForClients<R>>,
+    for_clients: (ClientSockets<R>, Option<Arc<ClientSecure>>),
     /// Our line in the membership.
     own: Member,
     secure: Option<Arc<Secure>>,
@@ -180,6 +182,7 @@ fn assemble<R: Runtime, A: Application>(
         runtime: runtime.clone(),
         shared: Arc::clone(&driver.shared),
         client_addrs: Arc::clone(&driver.clients.place.addrs),
+        secure_client_addrs: driver.clients.place.secure_addrs(),
         client_limit: Arc::clone(&driver.clients.place.limit),
         published: Arc::clone(&driver.published),
         quit: quit_sender,
@@ -214,7 +217,7 @@ fn driver<R: Runtime, A: Application>(
     wires: Wires<R>,
     mut recorder: Option<Box<dyn Recorder>>,
 ) -> Result<Box<Driver<R, A>>, StartError> {
-    let Opened { told, data, kept, bound, bound_for_clients, own, secure } = opened;
+    let Opened { told, data, kept, bound, for_clients, own, secure } = opened;
     let Ready { log, found: Found { durable, .. }, mut application, staged, remembered, opened } =
         data;
     let Wires { runtime, shared, gate, events, quit, acceptors, links, client } = wires;
@@ -262,8 +265,7 @@ fn driver<R: Runtime, A: Application>(
     let framing = service.framing();
     let groups = (&acceptors, &links);
     let snapshots = disk.handle().dirs().snapshots.clone();
-    let clients =
-        clients::serve(config, &shared, groups, framing, bound_for_clients, &own, snapshots)?;
+    let clients = clients::serve(config, &shared, groups, framing, for_clients, &own, snapshots)?;
     let replica = Replica::new(ReplicaParts {
         application,
         clients: service,

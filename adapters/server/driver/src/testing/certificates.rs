@@ -9,10 +9,10 @@ use futures_rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use futures_rustls::rustls::crypto::aws_lc_rs;
 use futures_rustls::rustls::{ClientConfig, RootCertStore};
 use quorate_core::id::ServerId;
-use quorate_tls::{IdentityMode, Settings, StoreFile};
+use quorate_tls::{ClientSettings, IdentityMode, Settings, StoreFile};
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, SanType,
-    date_time_ymd,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    KeyPair, SanType, date_time_ymd,
 };
 
 /// An authority.
@@ -87,6 +87,23 @@ impl Authority {
         let mut settings = Settings::new(StoreFile::new(own), StoreFile::new(trusted));
         settings.identity = IdentityMode::Id;
         settings
+    }
+
+    /// For a client that is called so, and is on this machine.
+    pub(super) fn for_client(&self, name: &str) -> Holder {
+        let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::OrganizationName, "ours, all of it");
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().unwrap();
+        let signed = params.signed_by(&key, &self.certificate, &self.key).unwrap();
+        Holder { chain: signed.pem(), key: key.serialize_pem() }
+    }
+
+    /// Writes the stores that a server has for its clients; their settings.
+    pub(super) fn for_clients(&self, dir: &Path, holder: &Holder) -> ClientSettings {
+        let settings = self.settings(&dir.join("clients"), holder);
+        ClientSettings::new(settings.key_store, Some(settings.trust_store))
     }
 
     /// Of one that dials servers of this authority with a certificate, or without.

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use quorate_application::clients::{
-    ClientId, Clients, Close, Event, Frame, Framing, Host, Input, Output, SyncId,
+    ClientId, Clients, Close, Event, Frame, Framing, Host, Input, Output, SyncId, Transport,
 };
 use quorate_core::id::Origin;
 use quorate_core::message::Request;
@@ -144,6 +144,7 @@ struct Client {
     /// How many bytes are not written.
     unwritten: usize,
     held: bool,
+    over: Transport,
 }
 
 impl Answers {
@@ -186,6 +187,7 @@ impl Answers {
                 b'e' => Some(Bytes::copy_from_slice(&self.begun.to_be_bytes())),
                 b'b' => Some(vec![0; (&body[..]).get_u32() as usize].into()),
                 b'h' => Some(Bytes::new()),
+                b'i' => Some(of.who()),
                 b'k' => Some(Bytes::copy_from_slice(&self.kept.to_be_bytes())),
                 b'v' if self.leads => Some(body),
                 _ => None,
@@ -210,6 +212,15 @@ impl Answers {
 }
 
 impl Client {
+    /// Whose certificate it has shown.
+    fn who(&self) -> Bytes {
+        Bytes::copy_from_slice(match &self.over {
+            Transport::Plain => b"plain",
+            Transport::Tls { subject: None } => b"nobody",
+            Transport::Tls { subject: Some(subject) } => subject.as_bytes(),
+        })
+    }
+
     fn answer(&mut self, client: ClientId, answer: &[u8], out: &mut Vec<Output>) {
         self.waits = None;
         let letter = self.asked.pop_front().unwrap()[0];
@@ -235,8 +246,8 @@ impl Clients<Echo> for Answers {
         let Input { at, event, .. } = input;
         let count = application.0.machine().entries.len() as u64;
         let stirred = match event {
-            Event::Connected { client, .. } => {
-                self.clients.insert(client, Client::default());
+            Event::Connected { client, over, .. } => {
+                self.clients.insert(client, Client { over, ..Client::default() });
                 if !self.serves {
                     out.push(Output::Close { client, how: Close::Reset });
                 }

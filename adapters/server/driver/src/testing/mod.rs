@@ -33,6 +33,8 @@ pub mod cancelling;
 mod certificates;
 pub mod client_limits;
 pub mod client_ports;
+#[cfg(feature = "testing-tls")]
+pub mod client_tls;
 pub mod clients;
 mod deaf;
 mod echo;
@@ -258,6 +260,14 @@ macro_rules! tls_suite {
                 an_ensemble_comes_to_tls_one_server_at_a_time,
                 a_certificate_that_is_replaced_is_shown_to_whoever_comes_then,
                 a_plain_server_knows_tls_when_it_sees_it,
+            }
+            client_tls: {
+                clients_come_through_tls_or_without_as_each_port_allows,
+                a_client_that_may_not_is_refused_before_a_word_of_it_is_read,
+                a_port_without_tls_knows_it_when_it_sees_it,
+                handshakes_that_do_not_go_on_keep_nobody_out,
+                a_certificate_that_is_replaced_is_shown_to_clients_who_come_then,
+                a_port_for_tls_that_is_in_use_is_named,
             }
         }
     };

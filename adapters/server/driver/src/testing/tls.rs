@@ -376,7 +376,7 @@ pub async fn a_plain_server_knows_tls_when_it_sees_it<R: Runtime>(stage: Stage<R
 
 /// Writes one byte at a time.
 #[derive(Debug)]
-struct Dribble<S>(S);
+pub(super) struct Dribble<S>(pub(super) S);
 
 mod dribble {
     use std::io;

@@ -27,6 +27,9 @@ pub struct ClientSettings {
     pub watches_max: usize,
     /// Who may do everything (`DigestAuthenticationProvider.superDigest`).
     pub super_digest: Option<String>,
+    /// Whose certificate lets a client do everything (`X509AuthenticationProvider.superUser`): its subject in RFC 2253, as
+    /// access lists of the scheme `x509` have it.
+    pub x509_super: Option<String>,
     /// Whether access lists forbid nothing (`skipACL`, no).
     pub skip_acl: bool,
     /// Whether there are containers and TTL nodes (`extendedTypesEnabled`, false). Containers work either way.
@@ -77,6 +80,10 @@ impl ClientSettings {
             super_digest: entries
                 .take("DigestAuthenticationProvider.superDigest")
                 .map(|entry| entry.value),
+            x509_super: entries
+                .take("X509AuthenticationProvider.superUser")
+                .map(|entry| entry.value)
+                .filter(|subject| !subject.is_empty()),
             skip_acl: entries.yes("skipACL", false)?,
             extended_types: entries.boolean("extendedTypesEnabled", false)?,
             eager_acl: entries.boolean("enableEagerACLCheck", false)?,

@@ -38,7 +38,9 @@ pub(super) const NOT_SUPPORTED: &[(&str, When, &str)] = &[
     ("quorum.auth.enableSasl", When::True, "SASL between servers"),
     ("quorum.auth.learnerRequireSasl", When::True, "SASL between servers"),
     ("quorum.auth.serverRequireSasl", When::True, "SASL between servers"),
+    #[cfg(not(feature = "tls"))]
     ("secureClientPort", When::Set, "TLS for clients"),
+    #[cfg(not(feature = "tls"))]
     ("client.portUnification", When::True, "TLS for clients"),
     ("sessionRequireClientSASLAuth", When::True, "SASL for clients, Kerberos among it,"),
     ("enforce.auth.enabled", When::True, "telling clients apart"),
@@ -90,7 +92,10 @@ const NOT_USED: [(&str, &[&str]); 12] = [
         "there is no TLS between servers unless sslQuorum or portUnification is true",
         &["ssl.quorum.*", "sslQuorumReloadCertFiles", "fips-mode", "quorate.ssl.*"],
     ),
-    ("there is no TLS for clients", &["ssl.*", "ocsp.enable"]),
+    (
+        "there is no TLS for clients unless secureClientPort or client.portUnification is set",
+        &["ssl.*", "client.certReload", "ocsp.enable"],
+    ),
     ("there is no SASL", &["quorum.auth.*", "quorum.cnxn.threads.size", "kerberos.*", "sasl*"]),
     (
         "the service for clients has no such part",
@@ -121,7 +126,6 @@ const NOT_USED: [(&str, &[&str]); 12] = [
             "requireClientAuthScheme*",
             "requireKerberosConfig",
             "SASLAuthenticationProvider.*",
-            "secureClientPort",
             "secureClientPortAddress",
             "security.auth_to_local",
             "serverCnxnFactory",

@@ -17,9 +17,9 @@ use crate::zoo_cfg::flags::JvmFlags;
 use crate::zoo_cfg::http::HttpSettings;
 use crate::zoo_cfg::log::LogSettings;
 use crate::zoo_cfg::members::{MemberLines, without_mark};
-#[cfg(feature = "tls")]
-use crate::zoo_cfg::tls;
 use crate::zoo_cfg::{Survey, ZooCfg};
+#[cfg(feature = "tls")]
+use crate::zoo_cfg::{client_tls, tls};
 
 impl ZooCfg {
     /// Reads `text`, which stands in the file `path`; other files come from `read_file`.
@@ -78,6 +78,9 @@ impl ZooCfg {
         let members = ensemble.membership.members().iter().map(|member| member.id);
         entries.check_extended_types(members.chain([basics.my_id]))?;
         let (notification_min, notification_max) = basics.notifications;
+        // First: it leaves what both have for the other.
+        #[cfg(feature = "tls")]
+        let client_tls = client_tls::read(entries, ensemble.membership.member(basics.my_id))?;
         let (request_bytes, txn_bytes) = basics.buffers;
         Ok(Self {
             file: file.to_owned(),
@@ -139,6 +142,8 @@ impl ZooCfg {
             election: entries.election()?,
             autocreate: entries.boolean("db.autocreate", true)?,
             #[cfg(feature = "tls")]
+            client_tls,
+            #[cfg(feature = "tls")]
             tls: tls::read(entries)?,
             membership: ensemble.membership,
             warnings: Vec::new(),
@@ -150,7 +155,7 @@ impl ZooCfg {
         let own = self.own().clone();
         let whole = || Place { file: self.file.clone(), line: 0 };
         if self.alone {
-            if self.client_address.is_none() {
+            if self.client_address.is_none() && self.secure_client_address().is_none() {
                 let file = self.file.clone();
                 return Err(ConfigError::Missing { file, key: "clientPort", why: WHY_CLIENTS });
             }
@@ -179,16 +184,7 @@ impl ZooCfg {
                 });
             }
         }
-        if let Some(client) = &self.client_address {
-            let shared = own.addresses.iter().find(|address| {
-                (client.is_wildcard() || client.host == address.quorum.host)
-                    && [address.quorum.port, address.election.port].contains(&client.port)
-            });
-            if shared.is_some() {
-                let (file, id, port) = (self.file.clone(), own.id, client.port);
-                return Err(ConfigError::ClientPortTaken { file, id, port });
-            }
-        }
+        self.check_client_ports(&own)?;
         self.client_address = own.client.or(self.client_address.take());
         let whole = || Place { file: self.file.clone(), line: 0 };
         let several = self.membership.members().iter().filter(|member| member.addresses.len() > 1);

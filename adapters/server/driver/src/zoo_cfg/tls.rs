@@ -9,12 +9,12 @@ use crate::zoo_cfg::entries::Entries;
 use crate::zoo_cfg::findings::{Caution, ConfigError, Setting};
 
 /// The keys of one store.
-struct StoreKeys {
-    location: &'static str,
-    kind: &'static str,
-    password: &'static str,
-    password_path: &'static str,
-    why: &'static str,
+pub(super) struct StoreKeys {
+    pub(super) location: &'static str,
+    pub(super) kind: &'static str,
+    pub(super) password: &'static str,
+    pub(super) password_path: &'static str,
+    pub(super) why: &'static str,
 }
 
 /// None where neither side is to have TLS: what else is said of it has no effect then.
@@ -30,9 +30,9 @@ pub(super) fn read(entries: &mut Entries<'_>) -> Result<Option<Settings>, Config
     let mut settings = Settings::new(key_store, trust_store);
     settings.dials_tls = dials_tls;
     settings.accepts_plain = accepts_both;
-    settings.versions = versions(entries)?;
-    settings.suites = suites(entries)?;
-    settings.client_auth = client_auth(entries)?;
+    settings.versions = versions(entries, "ssl.quorum.protocol", "ssl.quorum.enabledProtocols")?;
+    settings.suites = suites(entries, "ssl.quorum.ciphersuites")?;
+    settings.client_auth = client_auth(entries, "ssl.quorum.clientAuth", ANY_SERVER)?;
     settings.verify_names = checked(entries, "ssl.quorum.hostnameVerification")?;
     let of_clients = checked(entries, "ssl.quorum.clientHostnameVerification")?;
     settings.identity = identity(entries, settings.verify_names && of_clients)?;
@@ -55,7 +55,7 @@ pub(super) fn read(entries: &mut Entries<'_>) -> Result<Option<Settings>, Config
     Ok(Some(settings))
 }
 
-fn store(entries: &mut Entries<'_>, keys: &StoreKeys) -> Result<StoreFile, ConfigError> {
+pub(super) fn store(entries: &mut Entries<'_>, keys: &StoreKeys) -> Result<StoreFile, ConfigError> {
     let Some(path) = entries.path(keys.location)? else {
         return Err(entries.missing(keys.location, keys.why));
     };
@@ -75,8 +75,12 @@ fn store(entries: &mut Entries<'_>, keys: &StoreKeys) -> Result<StoreFile, Confi
     Ok(StoreFile { path, kind, password })
 }
 
-fn versions(entries: &mut Entries<'_>) -> Result<Versions, ConfigError> {
-    let highest = match entries.take("ssl.quorum.protocol") {
+pub(super) fn versions(
+    entries: &mut Entries<'_>,
+    protocol: &'static str,
+    enabled: &'static str,
+) -> Result<Versions, ConfigError> {
+    let highest = match entries.take(protocol) {
         None => Versions { tls12: true, tls13: true },
         Some(entry) => match entry.value.as_str() {
             "TLSv1.2" => Versions { tls12: true, tls13: false },
@@ -84,7 +88,7 @@ fn versions(entries: &mut Entries<'_>) -> Result<Versions, ConfigError> {
             _ => return Err(entry.value_error("TLSv1.2 or TLSv1.3".to_owned())),
         },
     };
-    let Some(entry) = entries.take("ssl.quorum.enabledProtocols") else { return Ok(highest) };
+    let Some(entry) = entries.take(enabled) else { return Ok(highest) };
     let has = |name: &str| entry.value.split(',').any(|version| version.trim() == name);
     let versions = Versions { tls12: has("TLSv1.2"), tls13: has("TLSv1.3") };
     if !versions.tls12 && !versions.tls13 {
@@ -97,8 +101,11 @@ fn versions(entries: &mut Entries<'_>) -> Result<Versions, ConfigError> {
     Ok(versions)
 }
 
-fn suites(entries: &mut Entries<'_>) -> Result<Vec<Suite>, ConfigError> {
-    let Some(entry) = entries.take("ssl.quorum.ciphersuites") else { return Ok(Vec::new()) };
+pub(super) fn suites(
+    entries: &mut Entries<'_>,
+    key: &'static str,
+) -> Result<Vec<Suite>, ConfigError> {
+    let Some(entry) = entries.take(key) else { return Ok(Vec::new()) };
     let names = || entry.value.split([',', ':']).map(str::trim).filter(|name| !name.is_empty());
     let suites: Vec<_> = names().filter_map(Suite::from_name).collect();
     if suites.is_empty() {
@@ -115,8 +122,11 @@ fn suites(entries: &mut Entries<'_>) -> Result<Vec<Suite>, ConfigError> {
     Ok(suites)
 }
 
-fn client_auth(entries: &mut Entries<'_>) -> Result<ClientAuth, ConfigError> {
-    let key = "ssl.quorum.clientAuth";
+pub(super) fn client_auth(
+    entries: &mut Entries<'_>,
+    key: &'static str,
+    what: &'static str,
+) -> Result<ClientAuth, ConfigError> {
     let Some(entry) = entries.peek(key) else { return Ok(ClientAuth::Need) };
     let asked = match entry.value.to_ascii_lowercase().as_str() {
         "need" => ClientAuth::Need,
@@ -125,7 +135,7 @@ fn client_auth(entries: &mut Entries<'_>) -> Result<ClientAuth, ConfigError> {
         _ => return Err(entry.value_error("none, want or need".to_owned())),
     };
     if asked != ClientAuth::Need {
-        entries.weakens(key, "whoever reaches the ports can be any server without a certificate");
+        entries.weakens(key, what);
     }
     entries.take(key);
     Ok(asked)
@@ -154,6 +164,7 @@ fn not_used(entries: &mut Entries<'_>, Setting { at, key, value }: Setting, why:
     entries.warn(at, Caution::NotUsed { key, value, why });
 }
 
+const ANY_SERVER: &str = "whoever reaches the ports can be any server without a certificate";
 const KEY_STORE: StoreKeys = StoreKeys {
     location: "ssl.quorum.keyStore.location",
     kind: "ssl.quorum.keyStore.type",

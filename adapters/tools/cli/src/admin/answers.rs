@@ -75,8 +75,10 @@ pub(super) fn connections(scene: &Scene<'_>) -> Outcome {
         }
         Json::Object(fields)
     };
-    let connections: Vec<_> = connections.iter().map(one).collect();
-    Ok(fields! { "connections" => connections, "secure_connections" => Json::List(Vec::new()) })
+    let those = |secure: bool| -> Vec<_> {
+        connections.iter().filter(|connection| connection.secure == secure).map(one).collect()
+    };
+    Ok(fields! { "connections" => those(false), "secure_connections" => those(true) })
 }
 
 pub(super) fn dirs(scene: &Scene<'_>) -> Outcome {

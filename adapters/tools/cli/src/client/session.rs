@@ -16,6 +16,9 @@ pub(super) struct Wanted {
     pub(super) timeout: Duration,
     /// Proved again in each session.
     pub(super) identities: Vec<Secret>,
+    /// How to come through TLS, if so.
+    #[cfg(feature = "tls")]
+    pub(super) tls: Option<zookeeper_client::TlsOptions>,
 }
 
 /// The session that is open now; the editor completes paths through it.
@@ -33,7 +36,14 @@ impl Wanted {
         for identity in &self.identities {
             connector = connector.with_auth("digest", identity.bytes());
         }
-        let opened = tokio::time::timeout(self.timeout, connector.connect(&self.servers)).await;
+        let opening = async {
+            #[cfg(feature = "tls")]
+            if let Some(tls) = self.tls.clone() {
+                return connector.with_tls(tls).secure_connect(&self.servers).await;
+            }
+            connector.connect(&self.servers).await
+        };
+        let opened = tokio::time::timeout(self.timeout, opening).await;
         match opened {
             Ok(Ok(client)) => Ok(client),
             Err(_) | Ok(Err(Refusal::Timeout | Refusal::NoHosts | Refusal::ConnectionLoss)) => {

@@ -16,7 +16,7 @@ pub(super) fn configuration(cfg: &ZooCfg, client_port: Option<u16>) -> String {
     let mut text = String::new();
     let client_port = client_port.map_or(-1, i32::from);
     line(&mut text, format_args!("clientPort={client_port}"));
-    let secure = own.secure_client.as_ref().map_or(-1, |client| i32::from(client.port));
+    let secure = cfg.secure_client_address().map_or(-1, |client| i32::from(client.port));
     line(&mut text, format_args!("secureClientPort={secure}"));
     line(&mut text, format_args!("dataDir={}", data.display()));
     line(&mut text, format_args!("dataDirSize={}", size(&data)));

@@ -3,7 +3,7 @@
 //! A line of a library that knows nothing of this is [`OTHER`].
 
 /// All names, in order.
-pub(crate) const EVENTS: [&str; 68] = [
+pub(crate) const EVENTS: [&str; 69] = [
     "audit.failed",
     "audit.written",
     "auth.refused",
@@ -62,6 +62,7 @@ pub(crate) const EVENTS: [&str; 68] = [
     "sync.finished",
     "sync.ignored",
     "sync.started",
+    "tls.client_refused",
     "tls.identity",
     "tls.notice",
     "tls.refused",

@@ -90,7 +90,7 @@ fn missing(files: &[ConfigFile]) -> Option<Finding> {
 type Value = fn(&ZooCfg) -> String;
 
 /// What has to be the same, and why.
-const ALIKE: [(&str, Value, &str); 11] = [
+const ALIKE: [(&str, Value, &str); 12] = [
     ("tickTime", |cfg| cfg.tick_time.as_millis().to_string(), TIMING),
     ("initLimit", |cfg| cfg.init_limit.to_string(), TIMING),
     ("syncLimit", |cfg| cfg.sync_limit.to_string(), TIMING),
@@ -115,6 +115,11 @@ const ALIKE: [(&str, Value, &str); 11] = [
             Some(_) => "one".to_owned(),
             None => "none".to_owned(),
         },
+        "the superuser is not known everywhere",
+    ),
+    (
+        "X509AuthenticationProvider.superUser",
+        |cfg| cfg.clients.x509_super.clone().unwrap_or_default(),
         "the superuser is not known everywhere",
     ),
     ("skipACL", |cfg| cfg.clients.skip_acl.to_string(), "access depends on the server"),

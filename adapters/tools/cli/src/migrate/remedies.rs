@@ -25,16 +25,11 @@ fn look_up<W: Copy>(table: &[(&[&str], &'static str, W)], name: &str) -> Option<
 const REFUSED: &str = "do not replace servers while it is needed; if it is not, take the line out of every server's file \
                        and restart them one at a time first";
 
-const REFUSALS: [(&[&str], &str, ()); 9] = [
+const REFUSALS: [(&[&str], &str, ()); 8] = [
     (
-        &["ssl.quorum.*", "quorate.ssl.crlFile"],
+        &["ssl.quorum.*", "ssl.*", "quorate.ssl.crlFile"],
         "without it a certificate is good until it ends; to shut out the holder of one, take what made it out of the trust \
          stores of all servers. If that will do, take the line out",
-        (),
-    ),
-    (
-        &["secureClientPort", "client.portUnification"],
-        "move the clients to the plain clientPort, or put a program that ends TLS in front of it; then take the line out",
         (),
     ),
     (
@@ -45,7 +40,7 @@ const REFUSALS: [(&[&str], &str, ()); 9] = [
     ),
     (
         &["authProvider.*", "sessionRequireClientSASLAuth", "enforce.auth.*"],
-        "do not replace servers while access lists or clients need it: here are the schemes digest, ip and world. Nodes \
+        "do not replace servers while access lists or clients need it: here are the schemes digest, ip, world and x509. Nodes \
          with other schemes in their access lists could be used by nobody",
         (),
     ),
@@ -76,7 +71,7 @@ const REFUSALS: [(&[&str], &str, ()); 9] = [
     ),
 ];
 
-const DANGERS: [(&[&str], &str, &str); 13] = [
+const DANGERS: [(&[&str], &str, &str); 11] = [
     (
         &["snapshot.trust.empty"],
         "a server without a snapshot starts from its log alone, which is right once, after an upgrade from 3.4",
@@ -124,19 +119,9 @@ const DANGERS: [(&[&str], &str, &str); 13] = [
          for no names at all",
     ),
     (
-        &["ssl.*", "ocsp.enable"],
-        "there is no TLS for clients here",
-        "check that nobody needs it: secureClientPort may not be in use",
-    ),
-    (
         &["sasl*", "kerberos.*", "SASLAuthenticationProvider.*", "java.security.auth.login.config"],
         "there is no SASL here",
         "check that neither clients nor access lists (scheme sasl) need it",
-    ),
-    (
-        &["X509AuthenticationProvider.*"],
-        "there is no x509 scheme here",
-        "check that no access list has it",
     ),
     (
         &["requireClientAuthScheme*", "requireKerberosConfig", "ensembleAuthName"],
@@ -153,7 +138,7 @@ mod tests {
     fn families_and_single_settings() {
         assert!(of_refusal("quorum.auth.enableSasl").contains("learnerRequireSasl"));
         assert_eq!(of_refusal("something.new"), REFUSED);
-        assert!(of_danger("ssl.keyStore.location").is_some());
+        assert!(of_danger("sslQuorum").is_some() && of_danger("ssl.keyStore.location").is_none());
         assert!(of_danger("snapshot.trust.empty").unwrap().0.contains("3.4"));
         assert!(of_danger("snapshot.trust").is_none());
     }

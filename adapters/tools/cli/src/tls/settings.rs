@@ -24,16 +24,16 @@ pub(super) struct Settings {
 
 /// What is said of one store.
 #[derive(Debug)]
-pub(super) struct Store {
-    pub(super) file: PathBuf,
+pub(crate) struct Store {
+    pub(crate) file: PathBuf,
     /// As it is written.
     pub(super) kind: Option<String>,
-    pub(super) password: Result<Option<Password>, PasswordError>,
+    pub(crate) password: Result<Option<Password>, PasswordError>,
 }
 
 /// A password cannot be read.
 #[derive(Debug, Error)]
-pub(super) enum PasswordError {
+pub(crate) enum PasswordError {
     #[error("cannot read the password file {}: {source}", file.display())]
     Read { file: PathBuf, source: io::Error },
     #[error("{}: {source}", file.display())]
@@ -42,7 +42,7 @@ pub(super) enum PasswordError {
 
 /// A file cannot be read, or a line of it.
 #[derive(Debug, Error)]
-pub(super) enum SettingsError {
+pub(crate) enum SettingsError {
     #[error("cannot read {}: {source}", file.display())]
     Read { file: PathBuf, source: io::Error },
     #[error("{}: {source}", file.display())]
@@ -72,11 +72,18 @@ pub(super) fn read(file: &Path) -> Result<Settings, SettingsError> {
     });
     Ok(Settings {
         file: file.to_owned(),
-        key_store: store(&read.keys, "keyStore"),
-        trust_store: store(&read.keys, "trustStore"),
+        key_store: store(&read.keys, "ssl.quorum.keyStore"),
+        trust_store: store(&read.keys, "ssl.quorum.trustStore"),
         members: read.members,
         own,
     })
+}
+
+/// The key store and the trust store that the settings of a client name.
+#[cfg(feature = "tls")]
+pub(crate) fn client_stores(file: &Path) -> Result<(Option<Store>, Option<Store>), SettingsError> {
+    let keys = lines(file)?.keys;
+    Ok((store(&keys, "ssl.keyStore"), store(&keys, "ssl.trustStore")))
 }
 
 fn lines(file: &Path) -> Result<Read, SettingsError> {
@@ -106,9 +113,7 @@ fn lines(file: &Path) -> Result<Read, SettingsError> {
 
 /// What is said of one of the two stores; none if its file is not.
 fn store(keys: &BTreeMap<String, String>, which: &str) -> Option<Store> {
-    let said = |what: &str| {
-        keys.get(&format!("ssl.quorum.{which}.{what}")).filter(|value| !value.is_empty())
-    };
+    let said = |what: &str| keys.get(&format!("{which}.{what}")).filter(|value| !value.is_empty());
     let file = PathBuf::from(said("location")?);
     let password = match said("passwordPath") {
         Some(path) => password(Path::new(path)).map(Some),
@@ -126,7 +131,7 @@ fn password(file: &Path) -> Result<Password, PasswordError> {
 
 impl Store {
     /// The kind, if one is said.
-    pub(super) fn parsed(&self) -> Result<Option<Kind>, quorate_keystore::Reason> {
+    pub(crate) fn parsed(&self) -> Result<Option<Kind>, quorate_keystore::Reason> {
         self.kind.as_deref().map(str::parse).transpose()
     }
 }

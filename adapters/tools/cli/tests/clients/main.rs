@@ -13,3 +13,4 @@ mod peer;
 mod raw;
 mod rolling;
 mod seats;
+mod tls;

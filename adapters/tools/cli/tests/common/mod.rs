@@ -129,12 +129,20 @@ impl Drop for Process {
 
 /// Where Debian's package has its jars.
 const JARS: &str = "/usr/share/java";
-const NEEDED: [&str; 7] = [
+/// netty-all is only a list of the others there.
+const NEEDED: [&str; 14] = [
     "zookeeper.jar",
     "zookeeper-jute.jar",
     "slf4j-api.jar",
     "slf4j-simple.jar",
-    "netty-all.jar",
+    "netty-buffer.jar",
+    "netty-codec.jar",
+    "netty-common.jar",
+    "netty-handler.jar",
+    "netty-resolver.jar",
+    "netty-transport.jar",
+    "netty-transport-native-epoll.jar",
+    "netty-transport-native-unix-common.jar",
     "metrics-core.jar",
     "snappy-java.jar",
 ];

@@ -107,6 +107,7 @@ fn ports_collide(facts: &Facts) -> Vec<Found> {
         let host = &own.quorum_address().host;
         let ports = [
             (cfg.client_address.as_ref(), "its client port"),
+            (cfg.secure_client_address(), "its secure client port"),
             (cfg.http.admin.as_ref().map(|admin| &admin.address), "its admin port"),
             (cfg.http.metrics.as_ref(), "its metrics port"),
             (cfg.http.probes.as_ref(), "its port for probes"),

@@ -11,6 +11,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("applied", Floor(5)),
     ("auditing", Floor(5)),
     ("between", Floor(5)),
+    ("certificates", Floor(5)),
     ("halting", Floor(5)),
     ("handshake", Floor(5)),
     ("identities", Floor(5)),

@@ -3,6 +3,8 @@
 use quorate_floors::Place::{self, Floor};
 
 pub(crate) const PLAN: &[(&str, Place)] = &[
+    ("client_port", Floor(7)),
+    ("client_settings", Floor(4)),
     ("tls", Floor(6)),
     ("verifier", Floor(5)),
     ("trust", Floor(4)),
@@ -10,6 +12,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("marks", Floor(4)),
     ("stores", Floor(4)),
     ("certificate", Floor(3)),
+    ("distinguished", Floor(2)),
     ("error", Floor(1)),
     ("settings", Floor(3)),
     ("identity", Floor(2)),

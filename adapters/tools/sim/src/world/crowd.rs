@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use quorate_application::clients::{ClientId, Clients, Event as Told, Frame, Framing};
+use quorate_application::clients::{ClientId, Clients, Event as Told, Frame, Framing, Transport};
 use quorate_core::id::ServerId;
 use quorate_core::time::Instant;
 
@@ -86,7 +86,7 @@ impl World {
             Said::Up => {
                 let remote = REMOTE.into();
                 front.open(client);
-                Told::Connected { client, remote }
+                Told::Connected { client, remote, over: Transport::Plain }
             }
             Said::Bytes(bytes) => match front.frames(client, bytes) {
                 Some(frames) => Told::Received { client, frames },

@@ -14,7 +14,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use bytes::Bytes;
-use quorate_application::clients::{ClientId, Clients, Event, Frame, Host, Input, Output};
+use quorate_application::clients::{
+    ClientId, Clients, Event, Frame, Host, Input, Output, Transport,
+};
 use quorate_application::{Application, Facts};
 use quorate_core::id::{LinkId, Origin, ServerId};
 use quorate_core::membership::Membership;
@@ -318,7 +320,8 @@ impl World {
         for one in self.clients.iter_mut().filter(|one| one.session == session) {
             (one.server, one.link, one.open) = (at, Some(client), false);
         }
-        self.tell(at, Event::Connected { client, remote: ([10, 0, 0, 7], 4711).into() });
+        let (remote, over) = (([10, 0, 0, 7], 4711).into(), Transport::Plain);
+        self.tell(at, Event::Connected { client, remote, over });
         let asked = ConnectRequest {
             protocol: 0,
             last_zxid: Zxid::ZERO,

@@ -5,10 +5,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use async_channel::{Receiver, bounded};
 use bytes::{Bytes, BytesMut};
 use futures_lite::future::block_on;
-use quorate_application::clients::SyncId;
 use quorate_application::clients::{
     AtHand, ClientId, Clients, Close, Frame, Host, Input, NoClients, Output,
 };
+use quorate_application::clients::{SyncId, Transport};
 use quorate_application::{Facts, Prepared, Restore, RestoreError, Snapshot, SnapshotError};
 use quorate_core::id::{ServerId, Ticket};
 use quorate_core::message::LearnerInfo;
@@ -535,7 +535,7 @@ fn garbled(client: u64) -> clients::Event {
 
 fn connected(client: u64) -> clients::Event {
     let remote = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
-    clients::Event::Connected { client: ClientId(client), remote }
+    clients::Event::Connected { client: ClientId(client), remote, over: Transport::Plain }
 }
 
 #[test]
