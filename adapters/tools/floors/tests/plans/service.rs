@@ -13,6 +13,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("halting", Floor(4)),
     ("handshake", Floor(4)),
     ("identities", Floor(4)),
+    ("logins", Floor(4)),
     ("order", Floor(4)),
     ("reads", Floor(4)),
     ("requests", Floor(4)),
