@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use quorate_service::{Adjustment, Beneath, DigestAlgorithm, Options, Words};
+use quorate_driver::nonces;
+use quorate_service::{Adjustment, Beneath, DigestAlgorithm, Options, Sasl, Words};
+use quorate_tokio::SaslError;
 use quorate_tokio::zoo_cfg::{JavaVersion, ZooCfg};
 
-/// The settings of the service.
-pub(crate) fn options(cfg: &ZooCfg, beneath: Arc<dyn Beneath>) -> Options {
+/// The settings of the service. Reads the JAAS file, if clients may log in.
+pub(crate) fn options(cfg: &ZooCfg, beneath: Arc<dyn Beneath>) -> Result<Options, SaslError> {
     let clients = &cfg.clients;
     let Adjustment {
         words,
@@ -15,7 +17,7 @@ pub(crate) fn options(cfg: &ZooCfg, beneath: Arc<dyn Beneath>) -> Options {
         watches_per_client_max,
         watches_max,
     } = adjustment(cfg);
-    Options {
+    Ok(Options {
         session_timeout_min,
         session_timeout_max,
         outstanding_max: clients.outstanding_max,
@@ -25,6 +27,8 @@ pub(crate) fn options(cfg: &ZooCfg, beneath: Arc<dyn Beneath>) -> Options {
         watches_per_client_max,
         watches_max,
         super_digest: clients.super_digest.clone(),
+        sasl: sasl(cfg)?,
+        required_schemes: clients.required_schemes.clone(),
         skip_acl: clients.skip_acl,
         eager_acl_check: clients.eager_acl,
         throttled_requests_max: clients.throttled_requests_max,
@@ -37,7 +41,15 @@ pub(crate) fn options(cfg: &ZooCfg, beneath: Arc<dyn Beneath>) -> Options {
         words,
         container_interval: clients.container_interval,
         beneath: Some(beneath),
-    }
+    })
+}
+
+/// How clients log in; none if they do not.
+fn sasl(cfg: &ZooCfg) -> Result<Option<Arc<Sasl>>, SaslError> {
+    let Some(settings) = &cfg.clients.sasl else { return Ok(None) };
+    let Some(users) = settings.read()? else { return Ok(None) };
+    let (super_users, failed_stay) = (settings.super_users.clone(), settings.failed_stay);
+    Ok(Some(Arc::new(Sasl { users, nonces: nonces()?, super_users, failed_stay })))
 }
 
 /// Those that may change while it runs.

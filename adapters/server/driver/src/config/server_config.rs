@@ -13,7 +13,7 @@ use quorate_core::config::Config;
 use quorate_core::membership::Member;
 use quorate_core::txn::Txn;
 
-use crate::zoo_cfg::ZooCfg;
+use crate::zoo_cfg::{QuorumSasl, ZooCfg};
 
 /// The configuration of a [`Server`](crate::Server).
 ///
@@ -116,6 +116,8 @@ pub struct ServerConfig {
     /// the way reads them, and may change them. Read when the server starts.
     #[cfg(feature = "tls")]
     pub tls: Option<quorate_tls::Settings>,
+    /// SASL between servers (`quorum.auth.enableSasl`); none by default. The JAAS file is read when the server starts.
+    pub sasl: Option<QuorumSasl>,
     /// How many changes are kept for a reader that does not keep up, see
     /// [`Server::changes`](crate::Server::changes). At least 1.
     pub changes_kept: usize,
@@ -159,6 +161,7 @@ impl ServerConfig {
             patience: PATIENCE,
             #[cfg(feature = "tls")]
             tls: None,
+            sasl: None,
             changes_kept: 256,
         }
     }
@@ -228,6 +231,7 @@ impl From<ZooCfg> for ServerConfig {
             client_shed: cfg.shed.unwrap_or(SHED),
             #[cfg(feature = "tls")]
             tls: cfg.tls,
+            sasl: cfg.sasl,
             ..Self::new(core, cfg.data_dir)
         }
     }

@@ -13,6 +13,7 @@ use crate::log_limit::LogLimit;
 use crate::net::budget::{UNFINISHED_MAX, Unfinished};
 use crate::net::codec::ElectionCodec;
 use crate::net::held_back::HeldBack;
+use crate::net::login_outcomes::LoginOutcomes;
 use crate::net::open_links::OpenLinks;
 use crate::net::outbound::Outbound;
 use crate::net::port_health::PortHealth;
@@ -47,6 +48,7 @@ pub(crate) struct Shared {
     /// Who could be dialled.
     pub(crate) reach: Reach,
     pub(crate) tls_failures: TlsFailures,
+    pub(crate) logins: LoginOutcomes,
     pub(crate) open_links: OpenLinks,
     pub(super) held_back: HeldBack,
     pub(super) permits: Permits,
@@ -76,6 +78,7 @@ impl Shared {
             ports: PortHealth::default(),
             reach: Reach::default(),
             tls_failures: TlsFailures::default(),
+            logins: LoginOutcomes::default(),
             open_links: OpenLinks::default(),
             held_back: HeldBack::default(),
             permits: Permits::new(LONG_MESSAGES_MAX),

@@ -106,6 +106,12 @@ impl<R: Runtime, A: Application> Server<R, A> {
             let labels = [("plane", plane_name(plane)), ("side", side.word()), ("reason", reason)];
             figures.counted_on_page("quorate_tls_failures_total", help, &labels, count);
         }
+        for ((plane, dialled, outcome), count) in shared.logins.all() {
+            let help = "Logins between servers, and links without where none is required.";
+            let side = if dialled { "dial" } else { "accept" };
+            let labels = [("plane", plane_name(plane)), ("side", side), ("outcome", outcome)];
+            figures.counted_on_page("quorate_sasl_logins_total", help, &labels, count);
+        }
     }
 
     fn counters(&self, figures: &mut Figures, metrics: &Metrics) {

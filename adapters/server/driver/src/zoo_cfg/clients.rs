@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::zoo_cfg::entries::{Entries, MAX};
 use crate::zoo_cfg::findings::ConfigError;
+use crate::zoo_cfg::sasl::ClientSasl;
 
 /// The settings of the service for clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,11 @@ pub struct ClientSettings {
     pub watches_max: usize,
     /// Who may do everything (`DigestAuthenticationProvider.superDigest`).
     pub super_digest: Option<String>,
+    /// How clients log in by SASL; none without a JAAS file.
+    pub sasl: Option<ClientSasl>,
+    /// Of which schemes a client has to prove one before anything else (`enforce.auth.schemes`, where `enforce.auth.enabled`
+    /// is true; `sasl`, where `sessionRequireClientSASLAuth` is): none, and nothing has to be proved.
+    pub required_schemes: Vec<String>,
     /// Whether access lists forbid nothing (`skipACL`, no).
     pub skip_acl: bool,
     /// Whether there are containers and TTL nodes (`extendedTypesEnabled`, false). Containers work either way.
@@ -77,6 +83,8 @@ impl ClientSettings {
             super_digest: entries
                 .take("DigestAuthenticationProvider.superDigest")
                 .map(|entry| entry.value),
+            sasl: None,
+            required_schemes: Vec::new(),
             skip_acl: entries.yes("skipACL", false)?,
             extended_types: entries.boolean("extendedTypesEnabled", false)?,
             eager_acl: entries.boolean("enableEagerACLCheck", false)?,

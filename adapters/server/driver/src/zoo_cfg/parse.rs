@@ -16,6 +16,7 @@ use crate::zoo_cfg::flags::JvmFlags;
 use crate::zoo_cfg::http::HttpSettings;
 use crate::zoo_cfg::log::LogSettings;
 use crate::zoo_cfg::members::{MemberLines, without_mark};
+use crate::zoo_cfg::sasl::Sasl;
 #[cfg(feature = "tls")]
 use crate::zoo_cfg::tls;
 use crate::zoo_cfg::{Survey, ZooCfg};
@@ -78,6 +79,7 @@ impl ZooCfg {
         entries.check_extended_types(members.chain([basics.my_id]))?;
         let (notification_min, notification_max) = basics.notifications;
         let (request_bytes, txn_bytes) = basics.buffers;
+        let sasl = Sasl::read(entries)?;
         Ok(Self {
             file: file.to_owned(),
             my_id: basics.my_id,
@@ -123,7 +125,12 @@ impl ZooCfg {
             observer_snapshots: entries.count("leader.maxConcurrentSnapSyncs", 10)?,
             trust_empty_snapshot: entries.boolean("snapshot.trust.empty", false)?,
             oracle_path: entries.path("oraclePath")?,
-            clients: ClientSettings::read(entries, tick_time)?,
+            clients: ClientSettings {
+                sasl: sasl.clients,
+                required_schemes: sasl.required_schemes,
+                ..ClientSettings::read(entries, tick_time)?
+            },
+            sasl: sasl.servers,
             http: HttpSettings::read(entries)?,
             log: LogSettings::read(entries)?,
             four_letter_words: entries.words("4lw.commands.whitelist", &WORDS),
