@@ -25,7 +25,7 @@ fn look_up<W: Copy>(table: &[(&[&str], &'static str, W)], name: &str) -> Option<
 const REFUSED: &str = "do not replace servers while it is needed; if it is not, take the line out of every server's file \
                        and restart them one at a time first";
 
-const REFUSALS: [(&[&str], &str, ()); 9] = [
+const REFUSALS: [(&[&str], &str, ()); 8] = [
     (
         &["ssl.quorum.*", "quorate.ssl.crlFile"],
         "without it a certificate is good until it ends; to shut out the holder of one, take what made it out of the trust \
@@ -38,14 +38,8 @@ const REFUSALS: [(&[&str], &str, ()); 9] = [
         (),
     ),
     (
-        &["quorum.auth.*"],
-        "do not replace servers while peers need SASL. On a private network: turn quorum.auth.serverRequireSasl off on \
-         all servers, restarting one at a time, then learnerRequireSasl, then enableSasl",
-        (),
-    ),
-    (
-        &["authProvider.*", "sessionRequireClientSASLAuth", "enforce.auth.*"],
-        "do not replace servers while access lists or clients need it: here are the schemes digest, ip and world. Nodes \
+        &["authProvider.*"],
+        "do not replace servers while access lists or clients need it: here are the schemes digest, ip, sasl and world. Nodes \
          with other schemes in their access lists could be used by nobody",
         (),
     ),
@@ -129,9 +123,14 @@ const DANGERS: [(&[&str], &str, &str); 13] = [
         "check that nobody needs it: secureClientPort may not be in use",
     ),
     (
-        &["sasl*", "kerberos.*", "SASLAuthenticationProvider.*", "java.security.auth.login.config"],
-        "there is no SASL here",
-        "check that neither clients nor access lists (scheme sasl) need it",
+        &[
+            "kerberos.*",
+            "quorum.auth.kerberos.*",
+            "SASLAuthenticationProvider.*",
+            "requireKerberosConfig",
+        ],
+        "of SASL there is DIGEST-MD5 here, with the users of the JAAS file alone, and no Kerberos",
+        "check that neither servers nor clients nor access lists (scheme sasl) need it",
     ),
     (
         &["X509AuthenticationProvider.*"],
@@ -139,9 +138,10 @@ const DANGERS: [(&[&str], &str, &str); 13] = [
         "check that no access list has it",
     ),
     (
-        &["requireClientAuthScheme*", "requireKerberosConfig", "ensembleAuthName"],
-        "clients are not asked to prove who they are",
-        "check that a network of its own, or another server in front, does",
+        &["requireClientAuthScheme*", "ensembleAuthName"],
+        "clients are not asked for it",
+        "enforce.auth.schemes says by which schemes clients have to prove who they are; or check that a network of its own, \
+         or another server in front, does",
     ),
 ];
 
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn families_and_single_settings() {
-        assert!(of_refusal("quorum.auth.enableSasl").contains("learnerRequireSasl"));
+        assert!(of_refusal("enforceQuota").contains("counted and warned of"));
         assert_eq!(of_refusal("something.new"), REFUSED);
         assert!(of_danger("ssl.keyStore.location").is_some());
         assert!(of_danger("snapshot.trust.empty").unwrap().0.contains("3.4"));
