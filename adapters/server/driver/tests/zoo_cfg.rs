@@ -951,7 +951,7 @@ fn flags_of_the_jvm_count_where_the_file_says_nothing() {
     assert!(wrong.starts_with("JVMFLAGS: zookeeper.snapCount=many: should be"), "{wrong}");
     let unknown = read("", "", "-Dzookeeper.snapCuont=600").warnings[0].to_string();
     assert!(unknown.ends_with("did you mean snapCount?"), "{unknown}");
-    let refused = with_flags("", "-Dzookeeper.enforce.auth.enabled=true", "").unwrap_err();
+    let refused = with_flags("", "-Dzookeeper.enforceQuota=true", "").unwrap_err();
     assert!(matches!(refused, ConfigError::NotSupported { .. }), "{refused}");
 }
 

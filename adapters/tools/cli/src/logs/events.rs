@@ -5,6 +5,7 @@
 /// All names, in order.
 pub(crate) const EVENTS: [&str; 66] = [
     "auth.refused",
+    "auth.required",
     "client.ahead",
     "client.closed",
     "client.refused",
@@ -46,6 +47,8 @@ pub(crate) const EVENTS: [&str; 66] = [
     "purge.done",
     "reply.too_long",
     "request.dropped",
+    "sasl.failed",
+    "sasl.failed_allowed",
     "server.failed",
     "server.serving",
     "server.starting",

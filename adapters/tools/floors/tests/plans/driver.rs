@@ -22,6 +22,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("testing::patience", Page),
     ("testing::ports", Page),
     ("testing::replication", Page),
+    ("testing::sasl", Page),
     ("testing::sockets", Page),
     ("testing::syncing", Page),
     ("testing::tls", Page),
