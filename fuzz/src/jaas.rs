@@ -35,10 +35,13 @@ pub fn feed(data: &[u8]) {
     }
 }
 
-/// A text that stands in quotes, as passwords do, is told nowhere.
+/// What stands in quotes behind a `=`, as passwords do, is told nowhere. Where a quote may be no quote, it cannot be told
+/// from here.
 fn untold(text: &str, told: &str) {
-    let as_values = text.matches("=\"hush").count();
-    if text.matches("hush").count() == as_values && !text.contains("username=\"hush") {
+    let is_plain = !text.contains(['\\', '/', '\'']) && !text.contains("username");
+    let pieces: Vec<_> = text.split('"').collect();
+    let is_value = |at: usize| at % 2 == 1 && pieces[at - 1].ends_with('=');
+    if is_plain && (0..pieces.len()).all(|at| is_value(at) || !pieces[at].contains("hush")) {
         assert!(!told.contains("hush"), "{told}");
     }
 }

@@ -3,7 +3,7 @@
 //! A line of a library that knows nothing of this is [`OTHER`].
 
 /// All names, in order.
-pub(crate) const EVENTS: [&str; 66] = [
+pub(crate) const EVENTS: [&str; 69] = [
     "auth.refused",
     "auth.required",
     "client.ahead",
