@@ -1043,7 +1043,7 @@ fn no_secret_stands_in_a_warning_or_a_refusal() {
 
 #[test]
 fn a_survey_names_every_line_that_refuses_the_file_and_reads_the_rest() {
-    let lines = "localSessionsEnabled=true\nobserverMasterPort=2191\nenforceQuota=true\nportUnification=false\n\
+    let lines = "localSessionsEnabled=true\nquorum.auth.enableSasl=true\nenforceQuota=true\nportUnification=false\n\
                  authProvider.1=a.b.C\nauthProvider.sasl=d.E\nsnapCount=7777\nnosuchkey=1\n\
                  SASLAuthenticationProvider.superPassword=letmein\n";
     let text = format!("{BASE}{THREE}{lines}");
@@ -1056,7 +1056,7 @@ fn a_survey_names_every_line_that_refuses_the_file_and_reads_the_rest() {
         .collect();
     let expected = [
         (9, "localSessionsEnabled"),
-        (10, "observerMasterPort"),
+        (10, "quorum.auth.enableSasl"),
         (11, "enforceQuota"),
         (13, "authProvider.1"),
         (14, "authProvider.sasl"),

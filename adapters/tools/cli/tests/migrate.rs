@@ -87,7 +87,7 @@ fn everything_that_forbids_it_is_named_with_its_place_and_what_to_do() {
     add(
         &ensemble,
         2,
-        "secureClientPort=2281\nauthProvider.1=org.example.Provider\n\
+        "secureClientPort=2281\nquorum.auth.enableSasl=true\nauthProvider.1=org.example.Provider\n\
          localSessionsEnabled=true\nenforceQuota=true\nquorate.election=generation\nquorate.lease=4000\n\
          zookeeper.ssl.keyStore.password=letmein\nssl.keyStore.location=/x\n",
     );
@@ -105,6 +105,7 @@ fn everything_that_forbids_it_is_named_with_its_place_and_what_to_do() {
         settings,
         [
             "secureClientPort",
+            "quorum.auth.enableSasl",
             "authProvider.1",
             "localSessionsEnabled",
             "enforceQuota",

@@ -71,7 +71,7 @@ impl Logins {
         let outcome = loop {
             let next = match accepting.next(received, &self.who.users) {
                 Move::Over(outcome) => break outcome,
-                next => carried_out(next, wire, received).await,
+                next @ (Move::Read | Move::Write(_)) => carried_out(next, wire, received).await,
             };
             if next.is_err() {
                 break accepting.ended();
@@ -106,7 +106,7 @@ impl Logins {
         let outcome = loop {
             let next = match dialling.next(received) {
                 Move::Over(outcome) => break outcome,
-                next => carried_out(next, wire, received).await,
+                next @ (Move::Read | Move::Write(_)) => carried_out(next, wire, received).await,
             };
             if next.is_err() {
                 break Err(dialling.ended());

@@ -42,7 +42,7 @@ impl Entries<'_> {
     /// Takes away the lines that turn on what is not there; what that is, in the order of lines.
     pub(super) fn take_unsupported(&mut self) -> Vec<(Setting, &'static str)> {
         let found: Vec<_> = self.not_supported().collect();
-        let mut taken = Vec::new();
+        let mut taken = self.take_logins_without_file();
         for (name, setting, what) in found {
             self.entries.remove(&name);
             taken.push((setting, what));

@@ -125,8 +125,8 @@ pub(super) struct Sasl {
 
 impl Sasl {
     pub(super) fn read(entries: &mut Entries<'_>) -> Result<Self, ConfigError> {
-        let by_jvm = entries.path("java.security.auth.login.config")?;
-        let file = entries.path("quorate.jaas.file")?.or(by_jvm);
+        let by_jvm = entries.path(FILES[1])?;
+        let file = entries.path(FILES[0])?.or(by_jvm);
         entries.take_provider();
         let servers = quorum(entries, file.as_ref())?;
         let required_schemes = required_schemes(entries)?;
@@ -218,6 +218,25 @@ impl Entries<'_> {
         });
     }
 
+    /// For a survey: takes away what wants logins, where no file says who logs in. Java is told of it elsewhere.
+    pub(super) fn take_logins_without_file(&mut self) -> Vec<(Setting, &'static str)> {
+        if FILES.iter().any(|file| self.entries.contains_key(*file)) {
+            return Vec::new();
+        }
+        let by_sasl = self
+            .entries
+            .get("enforce.auth.schemes")
+            .is_some_and(|schemes| schemes.value.split(',').any(|scheme| scheme.trim() == "sasl"));
+        let enforced = by_sasl.then_some("enforce.auth.enabled");
+        let wants = WANT_LOGINS.into_iter().chain(enforced);
+        wants
+            .filter_map(|key| {
+                let is_on = self.entries.get(key)?.value.eq_ignore_ascii_case("true");
+                Some((self.entries.remove(key).filter(|_| is_on)?, WITHOUT_FILE))
+            })
+            .collect()
+    }
+
     /// `superUser`, and `superUser.` with anything behind it.
     fn take_super_users(&mut self) -> Vec<String> {
         let is = |name: &str| name == "superUser" || name.starts_with("superUser.");
@@ -236,6 +255,11 @@ impl Entries<'_> {
 /// ZooKeeper's own class for identities by SASL.
 pub(super) const SASL_PROVIDER: &str =
     "org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
+/// Where the file is named; the first counts.
+const FILES: [&str; 2] = ["quorate.jaas.file", "java.security.auth.login.config"];
+const WANT_LOGINS: [&str; 4] =
+    [SERVER, LEARNER, "quorum.auth.enableSasl", "sessionRequireClientSASLAuth"];
+const WITHOUT_FILE: &str = "SASL without quorate.jaas.file, which says who logs in,";
 const LEARNER: &str = "quorum.auth.learnerRequireSasl";
 const SERVER: &str = "quorum.auth.serverRequireSasl";
 const SCHEMES: [&str; 3] = ["digest", "ip", "sasl"];

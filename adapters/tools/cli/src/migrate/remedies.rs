@@ -25,7 +25,7 @@ fn look_up<W: Copy>(table: &[(&[&str], &'static str, W)], name: &str) -> Option<
 const REFUSED: &str = "do not replace servers while it is needed; if it is not, take the line out of every server's file \
                        and restart them one at a time first";
 
-const REFUSALS: [(&[&str], &str, ()); 8] = [
+const REFUSALS: [(&[&str], &str, ()); 9] = [
     (
         &["ssl.quorum.*", "quorate.ssl.crlFile"],
         "without it a certificate is good until it ends; to shut out the holder of one, take what made it out of the trust \
@@ -35,6 +35,12 @@ const REFUSALS: [(&[&str], &str, ()); 8] = [
     (
         &["secureClientPort", "client.portUnification"],
         "move the clients to the plain clientPort, or put a program that ends TLS in front of it; then take the line out",
+        (),
+    ),
+    (
+        &["quorum.auth.*", "sessionRequireClientSASLAuth", "enforce.auth.*"],
+        "name the JAAS file that Java is given: -Djava.security.auth.login.config in SERVER_JVMFLAGS here, too, or \
+         quorate.jaas.file=… in zoo.cfg, which Java passes over",
         (),
     ),
     (
@@ -151,7 +157,7 @@ mod tests {
 
     #[test]
     fn families_and_single_settings() {
-        assert!(of_refusal("enforceQuota").contains("counted and warned of"));
+        assert!(of_refusal("quorum.auth.enableSasl").contains("quorate.jaas.file"));
         assert_eq!(of_refusal("something.new"), REFUSED);
         assert!(of_danger("ssl.keyStore.location").is_some());
         assert!(of_danger("snapshot.trust.empty").unwrap().0.contains("3.4"));
