@@ -142,7 +142,7 @@ fn a_response_that_is_not_as_it_should_be_is_refused() {
 #[test]
 fn a_challenge_that_is_not_as_it_should_be_is_refused() {
     let unspoken = |what| Err(Refused::Unspoken(what));
-    let text = str::from_utf8(CHALLENGE).unwrap();
+    let text = std::str::from_utf8(CHALLENGE).unwrap();
     let challenged = |from: &str, to: &str| respond(text.replace(from, to).as_bytes(), "bob", "x");
     assert_eq!(challenged("md5-sess", "md5"), unspoken("the algorithm"));
     assert_eq!(
@@ -168,7 +168,7 @@ fn names_and_passwords_of_every_script_log_in() {
         for (user, password) in all {
             let mut acceptor = Acceptor::new(CLIENTS, Nonce::recorded("n1"));
             acceptor.step(b"", &users).unwrap();
-            let text = str::from_utf8(CHALLENGE).unwrap();
+            let text = std::str::from_utf8(CHALLENGE).unwrap();
             let challenge = if utf8 { text.into() } else { text.replace("charset=utf-8,", "") };
             let own = Credentials { user: user.into(), password: Password::new(password) };
             let mut dialler = Dialler::new(CLIENTS, own, Nonce::recorded("c1"));
