@@ -16,9 +16,11 @@ pub mod garbage;
 pub mod generation;
 mod guards;
 pub mod handshake;
+pub mod jaas;
 pub mod key_store;
 pub mod leases;
 pub mod log_files;
+pub mod login;
 pub mod membership;
 pub mod messages;
 pub mod notification;
@@ -37,15 +39,17 @@ pub mod zoo_cfg;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 21] = [
+pub const TARGETS: [Target; 23] = [
     ("client_frames", client_frames::feed),
     ("ensemble", ensemble::feed),
     ("garbage", garbage::feed),
     ("generation", generation::feed),
     ("handshake", handshake::feed),
+    ("jaas", jaas::feed),
     ("key_store", key_store::feed),
     ("leases", leases::feed),
     ("log_files", log_files::feed),
+    ("login", login::feed),
     ("membership", membership::feed),
     ("messages", messages::feed),
     ("notification", notification::feed),

@@ -18,17 +18,19 @@ use std::time::Instant;
 use quorate_core::seeded::{Bug, switch_to};
 use quorate_fuzz::TARGETS;
 use quorate_keystore::seeded::Bug as InStores;
+use quorate_sasl::seeded::Bug as InLogins;
 use quorate_storage::seeded::Bug as OnDisk;
 
-/// What is seeded: in the core and what knows it, in the data directory, or where key stores are read.
+/// What is seeded: in the core and what knows it, in the data directory, where key stores are read, or at logins.
 #[derive(Clone, Copy, Debug)]
 enum Seeded {
     Core(Bug),
     Disk(OnDisk),
     Stores(InStores),
+    Logins(InLogins),
 }
 
-use Seeded::{Core, Disk, Stores};
+use Seeded::{Core, Disk, Logins, Stores};
 
 /// What is fed, with which bug.
 const TABLE: &[(&str, Seeded)] = &[
@@ -39,6 +41,7 @@ const TABLE: &[(&str, Seeded)] = &[
     ("generation", Core(Bug::GrantBeforeDisk)),
     ("generation", Core(Bug::GuessCounted)),
     ("handshake", Core(Bug::LastAddressIntroduced)),
+    ("jaas", Logins(InLogins::ValueShown)),
     ("key_store", Stores(InStores::DigestUnchecked)),
     ("key_store", Stores(InStores::PasswordUnchecked)),
     ("key_store", Stores(InStores::NameTwiceReplaced)),
@@ -46,6 +49,8 @@ const TABLE: &[(&str, Seeded)] = &[
     ("leases", Core(Bug::ConflictIgnored)),
     ("log_files", Disk(OnDisk::AppendUnsynced)),
     ("log_files", Disk(OnDisk::EpochUnsynced)),
+    ("login", Logins(InLogins::NonceUnchecked)),
+    ("login", Logins(InLogins::PeekEats)),
     ("membership", Core(Bug::WeightsUnwritten)),
     ("messages", Core(Bug::PeerEpochLeftOut)),
     ("notification", Core(Bug::LengthBelieved)),
@@ -69,6 +74,7 @@ impl Seeded {
             Core(bug) => format!("{bug:?}"),
             Disk(bug) => format!("{bug:?}"),
             Stores(bug) => format!("{bug:?}"),
+            Logins(bug) => format!("{bug:?}"),
         }
     }
 }

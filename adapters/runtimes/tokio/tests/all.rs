@@ -9,6 +9,7 @@ mod interop;
 mod interop_claims;
 mod interop_history;
 mod interop_membership;
+mod interop_sasl;
 mod interop_tls;
 mod java;
 mod mixed;

@@ -33,9 +33,9 @@ macro_rules! embed {
             Application, BuildError, Changes, FencingToken, Leader, Leaders, LeadershipError, Lost,
             Metrics, NoApplication, Observed, Prepared, Proposal, ProposeError, Proposed,
             ReadError, ReconfigureError, Rejected, Replicated, Restore, RestoreError, Runtime,
-            ServerConfig, ServerConfigBuilder, ServerError, Setback, Snapshot, SnapshotError,
-            StartError, StateMachine, Status, TakeSnapshotError, TransferError, UnknownOutcome,
-            clients, core, zoo_cfg,
+            SaslError, ServerConfig, ServerConfigBuilder, ServerError, Setback, Snapshot,
+            SnapshotError, StartError, StateMachine, Status, TakeSnapshotError, TransferError,
+            UnknownOutcome, clients, core, zoo_cfg,
         };
 
         /// The right to do what only the leader may.

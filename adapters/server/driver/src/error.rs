@@ -10,6 +10,7 @@ use quorate_core::id::ServerId;
 use quorate_core::input::Plane;
 use quorate_core::reasons::Fault;
 use quorate_core::zxid::Zxid;
+use quorate_sasl::JaasError;
 use quorate_storage::{LogError, reader};
 use thiserror::Error;
 
@@ -91,6 +92,45 @@ pub enum StartError {
     #[cfg(feature = "tls")]
     #[error(transparent)]
     Tls(#[from] quorate_tls::TlsError),
+    /// SASL between servers cannot be had as it is wanted.
+    #[error(transparent)]
+    Sasl(#[from] SaslError),
+}
+
+/// A JAAS file cannot be used.
+#[derive(Debug, Error)]
+pub enum SaslError {
+    /// It cannot be read.
+    #[error("cannot read {}: {source}", file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// It is no JAAS file, lacks a section, or has another login module in it than ZooKeeper's for digests.
+    #[error("{}: {source}", file.display())]
+    Jaas {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong.
+        #[source]
+        source: JaasError,
+    },
+    /// A section lacks what it is for.
+    #[error("{}: the section \"{section}\" has no {what}", file.display())]
+    Lacks {
+        /// The file.
+        file: PathBuf,
+        /// The section.
+        section: String,
+        /// What it should have.
+        what: &'static str,
+    },
+    /// The system gives no randomness, of which nonces are made.
+    #[error("no randomness: {0}")]
+    Randomness(#[source] io::Error),
 }
 
 /// What to look at where an address is not this machine's: most often the id is another server's.

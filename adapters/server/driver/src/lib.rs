@@ -52,6 +52,7 @@ mod measures;
 mod net;
 mod permits;
 mod proposals;
+mod randomness;
 mod replace_file;
 mod runtime;
 mod server;
@@ -67,7 +68,7 @@ pub mod zoo_cfg;
 #[cfg(feature = "tls")]
 pub use config::SecureClients;
 pub use config::{BuildError, ServerConfig, ServerConfigBuilder, replace_membership};
-pub use error::{DiskFault, ServerError, StartError};
+pub use error::{DiskFault, SaslError, ServerError, StartError};
 pub use host::proposal::{
     Proposal, ProposeError, Proposed, ReadError, ReconfigureError, Setback, TakeSnapshotError,
     TransferError, UnknownOutcome,
@@ -80,6 +81,7 @@ pub use quorate_application::{
 pub use quorate_core as core;
 pub use quorate_leadership::{FencingToken, LeadershipError, Lost, boot_time};
 pub use quorate_metrics as metrics;
+pub use randomness::nonces;
 pub use runtime::{
     Leadership, OnRuntime, Runtime, lengthen_queue, limit_queue, reset_on_close, tune,
     tune_for_client,

@@ -33,6 +33,7 @@ mod link;
 pub(crate) mod listen;
 mod listen_address;
 mod listening_socket;
+pub(crate) mod login_outcomes;
 pub(crate) mod open_links;
 pub(crate) mod oracle;
 pub(crate) mod outbound;
@@ -45,6 +46,7 @@ pub(crate) mod reload;
 #[cfg(feature = "tls")]
 mod replayed;
 pub(crate) mod resolve;
+pub(crate) mod sasl;
 #[cfg_attr(not(feature = "tls"), path = "net/no_tls.rs")]
 pub(crate) mod tls;
 pub(crate) mod tls_failures;

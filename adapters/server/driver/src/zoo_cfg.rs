@@ -4,7 +4,7 @@
 //! turned into a [`ZooCfg`] of typed values, once, at start. A value that is wrong refuses the whole
 //! file: a server that takes a default instead is one that behaves otherwise than its operator thinks.
 //! A setting of ZooKeeper that has no effect here, or a key that nothing knows, is a [`Warning`] with the reason; one that
-//! asks for what would be missed if it were not there (SASL, enforced quotas, observer masters,
+//! asks for what would be missed if it were not there (Kerberos, enforced quotas, observer masters,
 //! …) refuses the file. Warnings and refusals name file, line, key and value.
 //!
 //! The rules of properties files and the grammar of `server.N`, `group.G` and `weight.N` are the
@@ -35,6 +35,7 @@
 //! | `quorate.maxPeerCnxns` | 512 | how many connections one address may have to the election and quorum ports |
 //! | `quorate.maxWatchesPerConnection` | 1000000 | how many paths one connection of a client may watch |
 //! | `quorate.maxWatches` | 10000000 | how many all of them may together, each for itself |
+//! | `quorate.jaas.file` | as `-Djava.security.auth.login.config` | the JAAS file with who logs in by SASL, of servers and of clients; of ZooKeeper's login modules that for digests alone |
 //! | `quorate.log.format` | `text` | or `json`: one flat object a line |
 //! | `quorate.log.level` | `info` | what is logged, such as `warn` or `info,quorate_driver=debug` |
 //! | `quorate.probe.address` | none | `host:port` where probes are answered over HTTP, and nothing else |
@@ -75,6 +76,7 @@ mod log;
 mod members;
 mod parse;
 mod refusals;
+mod sasl;
 #[cfg(feature = "tls")]
 mod tls;
 
@@ -98,6 +100,7 @@ pub use crate::zoo_cfg::flags::JvmFlags;
 pub use crate::zoo_cfg::http::{AdminSettings, HttpSettings};
 pub use crate::zoo_cfg::loaded::{FileChanges, Loaded};
 pub use crate::zoo_cfg::log::{LogFormat, LogSettings};
+pub use crate::zoo_cfg::sasl::{ClientSasl, QuorumLogins, QuorumSasl};
 
 /// What the configuration files of one server say.
 ///
@@ -245,6 +248,8 @@ pub struct ZooCfg {
     /// secure port nor the unification is set. The stores are read when the server starts, not with the file.
     #[cfg(feature = "tls")]
     pub client_tls: Option<ClientTlsSettings>,
+    /// SASL between servers (`quorum.auth.enableSasl`); none if that is false. The JAAS file is read when the server starts.
+    pub sasl: Option<QuorumSasl>,
     /// What the operator should know, in the order of lines.
     pub warnings: Vec<Warning>,
 }

@@ -9,10 +9,11 @@ use std::time::Duration;
 use quorate_core::address::HostPort;
 use quorate_core::id::ServerId;
 use quorate_core::membership::Role;
-use quorate_driver::ServerConfig;
 use quorate_driver::zoo_cfg::{
-    Caution, ConfigError, HttpSettings, JvmFlags, Loaded, LogFormat, Survey, ZooCfg,
+    Caution, ClientSasl, ConfigError, HttpSettings, JvmFlags, Loaded, LogFormat, QuorumSasl,
+    Survey, ZooCfg,
 };
+use quorate_driver::{SaslError, ServerConfig};
 
 const BASE: &str = "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/data\nclientPort=2181\n";
 const THREE: &str = "server.1=zk1:2888:3888\nserver.2=zk2:2888:3888\nserver.3=zk3:2888:3888\n";
@@ -211,16 +212,14 @@ fn wrong_values_are_refused_with_file_line_key_and_value() {
             "asking an authority whether a certificate is revoked is not supported yet",
         ),
         ("quorate.ssl.crlFile=/x", "a list of revoked certificates is not supported yet"),
-        ("quorum.auth.enableSasl=true", "SASL between servers is not supported yet"),
         #[cfg(not(feature = "tls"))]
         ("secureClientPort=2281", "TLS for clients is not supported yet"),
         #[cfg(not(feature = "tls"))]
         ("zookeeper.client.portUnification=true", "TLS for clients is not supported yet"),
         (
-            "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+            "authProvider.1=org.apache.zookeeper.server.auth.X509AuthenticationProvider",
             "an authentication provider of its own is not supported yet",
         ),
-        ("enforce.auth.enabled=true", "telling clients apart is not supported yet"),
         ("observerMasterPort=2191", "serving observers as a follower is not supported yet"),
         ("enforceQuota=true", "enforcing quotas is not supported yet"),
         ("localSessionsEnabled=true", "keeping sessions at one server is not supported yet"),
@@ -582,6 +581,10 @@ fn no_setting_of_zookeeper_is_passed_over() {
             }) => "refused".to_owned(),
             // It says which key is missing.
             Err(ConfigError::Missing { key: "secureClientPort", .. }) => "named".to_owned(),
+            // These want a JAAS file, and schemes.
+            Err(ConfigError::Missing {
+                key: "quorate.jaas.file" | "enforce.auth.schemes", ..
+            }) => "refused".to_owned(),
             Err(error) => error.to_string(),
             Ok(cfg) => match &cfg.warnings[..] {
                 [] => "taken".to_owned(),
@@ -599,6 +602,115 @@ fn no_setting_of_zookeeper_is_passed_over() {
     assert!(known.lines().count() > 150);
 }
 
+#[test]
+fn logins_are_read_with_zookeepers_keys_and_names_of_sections() {
+    let cfg = |lines: &str| parse(&format!("{BASE}{THREE}{lines}"), &[("/data/myid", "2")]);
+    let plain = cfg("").unwrap();
+    assert_eq!((plain.sasl, plain.clients.sasl), (None, None));
+    let all = cfg("quorate.jaas.file=/etc/jaas.conf\nquorum.auth.enableSasl=true\n\
+                   quorum.auth.learnerRequireSasl=true\nquorum.auth.server.saslLoginContext=S\n\
+                   superUser=root\nzookeeper.superUser.b=admin\nallowSaslFailedClients=true\n\
+                   authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n")
+    .unwrap();
+    assert_eq!(all.warnings, []);
+    let between = QuorumSasl {
+        file: "/etc/jaas.conf".into(),
+        server_section: "S".into(),
+        learner_section: "QuorumLearner".into(),
+        dials: true,
+        required: false,
+    };
+    assert_eq!(all.sasl, Some(between));
+    let clients = ClientSasl {
+        file: "/etc/jaas.conf".into(),
+        section: "Server".into(),
+        needed: false,
+        super_users: vec!["root".into(), "admin".into()],
+        failed_stay: true,
+    };
+    assert_eq!(all.clients.sasl, Some(clients));
+    assert!(all.clients.required_schemes.is_empty());
+    let named = cfg("quorate.jaas.file=j\nsasl.serverconfig=Own\n").unwrap().clients.sasl.unwrap();
+    assert_eq!((named.section.as_str(), named.needed), ("Own", true));
+    let required = cfg("quorate.jaas.file=j\nsessionRequireClientSASLAuth=true\n").unwrap().clients;
+    assert_eq!(required.required_schemes, ["sasl"]);
+    assert!(required.sasl.unwrap().needed);
+    let digest = cfg("enforce.auth.enabled=true\nenforce.auth.schemes=digest, ip\n").unwrap();
+    assert_eq!(digest.clients.required_schemes, ["digest", "ip"]);
+    // The file that ZooKeeper's JVM is given will do.
+    let flags = with_flags("", "-Djava.security.auth.login.config=/jvm.conf", "").unwrap();
+    assert_eq!(flags.clients.sasl.unwrap().file, Path::new("/jvm.conf"));
+}
+
+#[test]
+fn a_login_that_nothing_says_how_to_do_refuses_the_file() {
+    for (lines, says) in [
+        ("quorum.auth.enableSasl=true", "quorate.jaas.file is missing"),
+        ("sessionRequireClientSASLAuth=true", "quorate.jaas.file is missing"),
+        ("enforce.auth.enabled=true", "enforce.auth.schemes is missing"),
+        ("enforce.auth.enabled=true\nenforce.auth.schemes=x509", "some of digest, ip, sasl"),
+        ("quorum.auth.learnerRequireSasl=true", "false, unless quorum.auth.enableSasl is true"),
+        (
+            "quorum.auth.enableSasl=true\nquorum.auth.serverRequireSasl=true",
+            "false, unless quorum.auth.learnerRequireSasl is true",
+        ),
+        ("quorum.auth.enableSasl=perhaps", "should be true or false"),
+    ] {
+        let text = format!("{BASE}{THREE}{lines}");
+        let said = parse(&text, &[("/data/myid", "2")]).unwrap_err().to_string();
+        assert!(said.contains(says), "{lines}: {said}");
+    }
+}
+
+#[test]
+fn a_jaas_file_that_does_not_say_who_logs_in_is_refused_by_file_section_and_module() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("jaas.conf");
+    let of_clients = |needed| ClientSasl {
+        file: file.clone(),
+        section: "Server".into(),
+        needed,
+        super_users: Vec::new(),
+        failed_stay: false,
+    };
+    let between = QuorumSasl {
+        file: file.clone(),
+        server_section: "QuorumServer".into(),
+        learner_section: "QuorumLearner".into(),
+        dials: true,
+        required: true,
+    };
+    assert!(matches!(between.read(), Err(SaslError::Read { .. })));
+    let digest = "org.apache.zookeeper.server.auth.DigestLoginModule required";
+    let peers = format!("QuorumServer {{ {digest} user_zk=\"hush\"; }};\n");
+    let own = format!("QuorumLearner {{ {digest} username=\"zk\" password=\"hush\"; }};\n");
+    std::fs::write(&file, format!("{peers}{own}")).unwrap();
+    let read = between.read().unwrap();
+    assert_eq!((read.users.count(), read.own.user.as_str()), (1, "zk"));
+    assert_eq!(of_clients(false).read().unwrap(), None, "there is SASL between servers alone");
+    assert!(of_clients(true).read().unwrap_err().to_string().contains("no section \"Server\""));
+    for (text, says) in [
+        (peers.clone(), "no section \"QuorumLearner\""),
+        (
+            format!("{peers}QuorumLearner {{ {digest} user_a=\"hush\"; }};"),
+            "\"QuorumLearner\" has no username",
+        ),
+        (format!("{own}QuorumServer {{ {digest} x=y; }};"), "\"QuorumServer\" has no user_NAME"),
+        (
+            format!(
+                "{own}QuorumServer {{ com.sun.security.auth.module.Krb5LoginModule required; }};"
+            ),
+            "com.sun.security.auth.module.Krb5LoginModule, which is not spoken here",
+        ),
+        ("QuorumServer { x required a='hush'; };".to_owned(), "line 1: "),
+    ] {
+        std::fs::write(&file, &text).unwrap();
+        let said = between.read().unwrap_err().to_string();
+        assert!(said.contains(says) && said.contains("jaas.conf"), "{said}");
+        assert!(!said.contains("hush"), "{said}");
+    }
+}
+
 /// The page of the module has a table of them.
 #[test]
 fn every_setting_of_our_own_is_documented() {
@@ -609,6 +721,7 @@ fn every_setting_of_our_own_is_documented() {
         include_str!("../src/zoo_cfg/parse.rs"),
         include_str!("../src/zoo_cfg/clients.rs"),
         include_str!("../src/zoo_cfg/log.rs"),
+        include_str!("../src/zoo_cfg/sasl.rs"),
     ];
     let (page, _) = sources[0].split_once("\nmod ").unwrap();
     let mut known = 0;
@@ -843,7 +956,7 @@ fn flags_of_the_jvm_count_where_the_file_says_nothing() {
     assert!(wrong.starts_with("JVMFLAGS: zookeeper.snapCount=many: should be"), "{wrong}");
     let unknown = read("", "", "-Dzookeeper.snapCuont=600").warnings[0].to_string();
     assert!(unknown.ends_with("did you mean snapCount?"), "{unknown}");
-    let refused = with_flags("", "-Dzookeeper.enforce.auth.enabled=true", "").unwrap_err();
+    let refused = with_flags("", "-Dzookeeper.enforceQuota=true", "").unwrap_err();
     assert!(matches!(refused, ConfigError::NotSupported { .. }), "{refused}");
 }
 
@@ -935,7 +1048,7 @@ fn no_secret_stands_in_a_warning_or_a_refusal() {
 
 #[test]
 fn a_survey_names_every_line_that_refuses_the_file_and_reads_the_rest() {
-    let lines = "enforce.auth.enabled=true\nquorum.auth.enableSasl=true\nenforceQuota=true\nportUnification=false\n\
+    let lines = "localSessionsEnabled=true\nquorum.auth.enableSasl=true\nenforceQuota=true\nportUnification=false\n\
                  authProvider.1=a.b.C\nauthProvider.sasl=d.E\nsnapCount=7777\nnosuchkey=1\n\
                  SASLAuthenticationProvider.superPassword=letmein\n";
     let text = format!("{BASE}{THREE}{lines}");
@@ -947,7 +1060,7 @@ fn a_survey_names_every_line_that_refuses_the_file_and_reads_the_rest() {
         .map(|(setting, _)| (setting.at.line, setting.key.as_str()))
         .collect();
     let expected = [
-        (9, "enforce.auth.enabled"),
+        (9, "localSessionsEnabled"),
         (10, "quorum.auth.enableSasl"),
         (11, "enforceQuota"),
         (13, "authProvider.1"),
@@ -957,7 +1070,7 @@ fn a_survey_names_every_line_that_refuses_the_file_and_reads_the_rest() {
     let rest = survey.rest.unwrap();
     assert_eq!(rest.snap_count, 7777);
     assert_eq!(rest.warnings.len(), 2, "{:?}", rest.warnings);
-    assert_eq!(survey.settings["enforce.auth.enabled"].at.line, 9);
+    assert_eq!(survey.settings["localSessionsEnabled"].at.line, 9);
     assert_eq!(survey.settings["SASLAuthenticationProvider.superPassword"].shown(), "***");
     // What is wrong beside those lines is still wrong.
     let text = format!("{BASE}{THREE}enforceQuota=true\nportUnification=perhaps\n");

@@ -22,6 +22,7 @@ use bytes::Bytes;
 use quorate_application::clients::SyncId;
 use quorate_core::message::{Identity, Request as Submitted};
 use quorate_core::time::Instant;
+use quorate_sasl::Acceptor;
 
 use crate::audit::Asked;
 use crate::latencies::Latencies;
@@ -38,6 +39,8 @@ pub(crate) struct Connection {
     pub(crate) state: State,
     /// Who its client is: its address, and what it has proved since.
     pub(crate) identities: Vec<Identity>,
+    /// Its login by SASL, from the first token on.
+    pub(crate) login: Option<Box<Acceptor>>,
     /// The time-out that was agreed, in milliseconds.
     pub(crate) timeout_ms: i32,
     /// Its requests, oldest first.
@@ -142,6 +145,7 @@ impl Connection {
             secure: false,
             state: State::New,
             identities: alloc::vec![Identity { scheme: "ip".into(), id }],
+            login: None,
             timeout_ms: 0,
             queue: VecDeque::new(),
             reached: 0,

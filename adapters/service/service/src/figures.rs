@@ -85,6 +85,7 @@ impl Service {
             ("watches_refused", "Watches beyond the limits.", counters.watches_refused),
             ("auth_failed_digest", "Failed proofs by digest.", self.proofs.of(Scheme::Digest)),
             ("auth_failed_x509", "Failed proofs by certificate.", self.proofs.of(Scheme::X509)),
+            ("auth_failed_sasl", "Failed logins by SASL.", self.proofs.of(Scheme::Sasl)),
             ("auth_failed_other", "Failed proofs by other schemes.", self.proofs.of(Scheme::Other)),
         ] {
             figures.own_counter(name, help, count);

@@ -18,7 +18,7 @@
 //! | `pauses` | whether this server stood still, and may not have heard what was said |
 //! | `containers` | at the leader: nodes that go by themselves |
 //! | `connection`, `handshake` | one client, and how it comes to its session |
-//! | `requests`, `screen`, `identities`, `proofs` | what is asked for, what goes no further, who asks; who guesses |
+//! | `requests`, `screen`, `identities`, `logins`, `proofs` | what is asked for, what goes no further, who asks; who guesses |
 //! | `order` | replies in the order of requests |
 //! | `reads`, `applied` | answers from the tree; events and replies of what is applied |
 //! | `stopping`, `shares` | clients leave a server that is about to stop, or is to have fewer |
@@ -27,7 +27,7 @@
 //! | `figures` | what is counted and measured |
 //! | `words`, `telling`, `portion`, `views` | four-letter words, and long answers to them; what else an operator may look at |
 //!
-//! What it does not do yet: SASL and TLS, quotas that are enforced, local sessions, read-only mode.
+//! What it does not do yet: TLS, Kerberos, quotas that are enforced, local sessions, read-only mode.
 #![no_std]
 #![forbid(unsafe_code, unused_must_use)]
 
@@ -49,6 +49,7 @@ mod handshake;
 mod identities;
 mod latencies;
 mod log_limit;
+mod logins;
 mod options;
 mod order;
 mod pauses;
@@ -79,7 +80,8 @@ pub use quorate_metrics::Figures;
 
 pub use adjusting::Adjustment;
 pub use application::{RestoreTree, TreeSnapshot};
-pub use options::{Audit, AuditFormat, Beneath, DigestAlgorithm, Options, Words};
+pub use options::{Audit, AuditFormat, Beneath, DigestAlgorithm, Options, Sasl, Words};
+pub use quorate_sasl as sasl;
 pub use service::Service;
 pub use shares::Shedding;
 pub use step::ClientFraming;

@@ -7,6 +7,7 @@ use core::fmt;
 use core::time::Duration;
 
 use quorate_metrics::Figures;
+use quorate_sasl::{Nonces, Users};
 
 /// The settings of a service. The defaults are ZooKeeper's.
 #[derive(Clone)]
@@ -33,6 +34,11 @@ pub struct Options {
     /// The subject of the certificate whose holder may do everything (`X509AuthenticationProvider.superUser`), as access
     /// lists of the scheme `x509` have it.
     pub x509_super: Option<String>,
+    /// Who may log in by SASL (the section `Server` of a JAAS file): without it there is none.
+    pub sasl: Option<Arc<Sasl>>,
+    /// A connection that has proved an identity by none of these schemes may only do that: anything else ends it
+    /// (`sessionRequireClientSASLAuth`, `enforce.auth.schemes`). Where there are none, nothing has to be proved.
+    pub required_schemes: Vec<String>,
     /// By what names and passwords become digests (`DigestAuthenticationProvider.digestAlg`): the same on all servers.
     pub digest_algorithm: DigestAlgorithm,
     /// Access lists forbid nothing (`skipACL`).
@@ -84,6 +90,8 @@ impl fmt::Debug for Options {
             .field("watches_max", &self.watches_max)
             .field("super_digest", &super_digest)
             .field("x509_super", &self.x509_super)
+            .field("sasl", &self.sasl)
+            .field("required_schemes", &self.required_schemes)
             .field("digest_algorithm", &self.digest_algorithm)
             .field("skip_acl", &self.skip_acl)
             .field("eager_acl_check", &self.eager_acl_check)
@@ -134,6 +142,19 @@ pub trait Beneath: fmt::Debug + Send + Sync {
     fn directories(&self) -> String {
         String::new()
     }
+}
+
+/// How clients log in by SASL: DIGEST-MD5, as `ZooKeeperSaslServer` speaks it. `Debug` shows no password.
+#[derive(Debug)]
+pub struct Sasl {
+    /// Who may.
+    pub users: Users,
+    /// A nonce for each login, out of a seed that comes from the operating system's randomness.
+    pub nonces: Nonces,
+    /// Who of them may do everything (`superUser`, `superUser.*`).
+    pub super_users: Vec<String>,
+    /// Who has failed may stay, without an identity (`allowSaslFailedClients`); not where one is required.
+    pub failed_stay: bool,
 }
 
 /// By what a name and a password become a digest.
@@ -193,6 +214,8 @@ impl Default for Options {
             watches_max: 10_000_000,
             super_digest: None,
             x509_super: None,
+            sasl: None,
+            required_schemes: Vec::new(),
             digest_algorithm: DigestAlgorithm::Sha1,
             skip_acl: false,
             eager_acl_check: false,

@@ -16,6 +16,8 @@ pub(crate) enum Scheme {
     Digest,
     /// ZooKeeper's certificates, which are none here.
     X509,
+    /// Logins by SASL.
+    Sasl,
     /// Any other, and none. Its name is the client's word.
     Other,
 }

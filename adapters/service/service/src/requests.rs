@@ -85,6 +85,9 @@ impl Service {
         if let Some(connection) = self.clients.get_mut(&client) {
             (connection.figures.last_op, connection.figures.last_xid) = (op, xid);
         }
+        if self.is_barred(step, client, xid, op) {
+            return;
+        }
         let decoded = match op {
             // Of servers, and of a multi: whatever it says.
             op::CREATE_SESSION | op::CHECK => Ok(None),
@@ -94,11 +97,8 @@ impl Service {
             Ok(Some(Request::Auth { scheme, auth, .. })) => {
                 return self.authenticate(step, client, xid, scheme.as_deref(), &auth);
             }
-            Ok(Some(Request::Sasl { .. })) => {
-                // A server without SASL: clients go on without.
-                let header = ReplyHeader { xid, zxid: Zxid::ZERO, err: code::OK };
-                let refused = reply(header, |out| wire::put_data(out, None));
-                return self.send(step.out, client, refused);
+            Ok(Some(Request::Sasl { token })) => {
+                return self.log_in(step, client, xid, &token);
             }
             Ok(None) => {
                 // The session was heard all the same: it has its full time-out to come to another connection.

@@ -61,6 +61,8 @@ pub struct Service {
     pub(crate) said_ahead: LogLimit,
     /// Of those that do not take their events.
     pub(crate) said_cut_off: LogLimit,
+    /// Of those that have not logged in, and have to.
+    pub(crate) said_logins: LogLimit,
     /// Of those that guess.
     pub(crate) said_guesses: LogLimit,
     /// Of long replies.
@@ -175,6 +177,7 @@ impl Service {
             digests: Digests::default(),
             said_ahead: LogLimit::default(),
             said_cut_off: LogLimit::default(),
+            said_logins: LogLimit::default(),
             said_guesses: LogLimit::default(),
             said_long: LogLimit::default(),
             said_watches: LogLimit::default(),

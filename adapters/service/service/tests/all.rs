@@ -14,6 +14,7 @@ mod framing;
 mod growth;
 mod handshakes;
 mod hostile;
+mod logins;
 mod operations;
 mod orders;
 mod permissions;

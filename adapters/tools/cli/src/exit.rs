@@ -21,9 +21,10 @@ use quorate_tokio::{ServerError, StartError};
 #[allow(clippy::wildcard_enum_match_arm, reason = "what is not known is the machine's")]
 pub(crate) fn of_start(error: &StartError) -> u8 {
     match error {
-        StartError::Config(_) | StartError::NotAMember(_) | StartError::NotAlone { .. } => {
-            CONFIGURATION
-        }
+        StartError::Config(_)
+        | StartError::NotAMember(_)
+        | StartError::NotAlone { .. }
+        | StartError::Sasl(_) => CONFIGURATION,
         StartError::Log(LogError::Locked { .. }) => FAILED,
         StartError::Log(_) | StartError::Membership { .. } => of_data(error),
         _ => FAILED,

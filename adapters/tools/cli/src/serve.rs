@@ -151,7 +151,8 @@ async fn serve(
     let responder = Arc::new(four_letter::Responder::new(in_force.clone()));
     let pages = open_pages(&in_force).await?;
     let beneath: Arc<four_letter::Responder> = Arc::clone(&responder);
-    let zookeeper = ZooKeeper::with(options(cfg, beneath));
+    let told = options(cfg, beneath).map_err(|error| Failure::usage(error.to_string()))?;
+    let zookeeper = ZooKeeper::with(told);
     let starting = supervisor::starting(start_with(config, zookeeper)).await;
     let server = starting.map_err(|error| {
         let (file, code) = (cfg.file.display(), exit::of_start(&error));

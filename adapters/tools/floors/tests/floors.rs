@@ -12,7 +12,7 @@ use quorate_floors::{Place, sources, survey};
 
 use crate::plans::{
     application, cli, core, doctor, driver, etcd, http, keystore, leadership, metrics, recipes,
-    rescue, service, sim, storage, timeline, tls, znode, zookeeper,
+    rescue, sasl, service, sim, storage, timeline, tls, znode, zookeeper,
 };
 
 /// The plans of all crates, by folder; a crate of one file needs none.
@@ -26,6 +26,7 @@ const PLANS: &[(&str, &[(&str, Place)])] = &[
     ("adapters/server/http", http::PLAN),
     ("adapters/server/keystore", keystore::PLAN),
     ("adapters/server/metrics", metrics::PLAN),
+    ("adapters/server/sasl", sasl::PLAN),
     ("adapters/server/storage", storage::PLAN),
     ("adapters/server/tls", tls::PLAN),
     ("adapters/server/application", application::PLAN),

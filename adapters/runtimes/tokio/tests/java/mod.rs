@@ -73,7 +73,7 @@ pub struct JavaServer {
 
 impl JavaServer {
     /// Writes `zoo.cfg` and `myid` below `dir` and starts the server; the rest is up to it.
-    /// `properties` are ZooKeeper's, as `snapCount=100`; `@DIR@` is `dir`.
+    /// `properties` are ZooKeeper's, as `snapCount=100`; `@DIR@` is `dir`. A file `jaas.conf` there says who logs in.
     pub fn start(
         dir: &Path,
         id: ServerId,
@@ -106,6 +106,10 @@ impl JavaServer {
         let mut java = command();
         java.args(["-Dorg.slf4j.simpleLogger.showDateTime=true"]);
         java.args(["-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"]);
+        let jaas = dir.join("jaas.conf");
+        if jaas.exists() {
+            java.arg(format!("-Djava.security.auth.login.config={}", jaas.display()));
+        }
         java.arg(MAIN).arg(file).stdin(Stdio::null());
         java.stdout(output.try_clone().unwrap()).stderr(output);
         Self { id, child: java.spawn().unwrap(), client_port, log }

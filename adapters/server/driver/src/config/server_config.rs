@@ -13,7 +13,7 @@ use quorate_core::config::Config;
 use quorate_core::membership::Member;
 use quorate_core::txn::Txn;
 
-use crate::zoo_cfg::{AuditLog, ZooCfg};
+use crate::zoo_cfg::{AuditLog, QuorumSasl, ZooCfg};
 
 /// The configuration of a [`Server`](crate::Server).
 ///
@@ -121,6 +121,8 @@ pub struct ServerConfig {
     /// TLS for clients (`secureClientPort`, `client.portUnification`, `ssl.*`); none by default. Read when the server starts.
     #[cfg(feature = "tls")]
     pub client_tls: Option<SecureClients>,
+    /// SASL between servers (`quorum.auth.enableSasl`); none by default. The JAAS file is read when the server starts.
+    pub sasl: Option<QuorumSasl>,
     /// How many changes are kept for a reader that does not keep up, see
     /// [`Server::changes`](crate::Server::changes). At least 1.
     pub changes_kept: usize,
@@ -181,6 +183,7 @@ impl ServerConfig {
             audit: None,
             #[cfg(feature = "tls")]
             client_tls: None,
+            sasl: None,
             changes_kept: 256,
         }
     }
@@ -269,6 +272,7 @@ impl From<ZooCfg> for ServerConfig {
                 addresses: Vec::new(),
                 on_plain_port: tls.on_plain_port,
             }),
+            sasl: cfg.sasl,
             ..Self::new(core, cfg.data_dir)
         }
     }

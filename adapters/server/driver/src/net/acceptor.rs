@@ -28,6 +28,7 @@ use crate::net::handshakes::Handshakes;
 use crate::net::link::{self, FIRST_PACKET_BYTES_MAX, Opened};
 use crate::net::listening_socket::ListeningSocket;
 use crate::net::reader::read_some;
+use crate::net::sasl::{Between, Logins};
 use crate::net::tls::{Accepted, Secure};
 use crate::net::tls_failures::{FailedLink, Refusal, Side, is_client_hello, tls_on_plain_port};
 use crate::net::wire::Wire;
@@ -41,6 +42,8 @@ pub(crate) struct Acceptor<R> {
     pub(crate) shared: Arc<Shared>,
     /// TLS between servers; none where they speak without it.
     pub(crate) secure: Option<Arc<Secure>>,
+    /// Logins between servers; none where there are none.
+    pub(crate) logins: Option<Arc<Logins>>,
     /// Where sockets are served and introductions heard.
     pub(crate) tasks: TaskGroup<R>,
     /// Where links run.
@@ -111,7 +114,7 @@ impl<R: Runtime> Acceptor<R> {
             }
             return;
         };
-        if plane == Plane::Quorum && self.secure.is_none() {
+        if plane == Plane::Quorum && self.secure.is_none() && self.logins.is_none() {
             let opened = Opened {
                 stream: Wire::Plain(stream),
                 plane,
@@ -174,13 +177,22 @@ impl<R: Runtime> Acceptor<R> {
             }
         };
         let Said { peer, advertised } = match plane {
-            Plane::Election => self.introduction(&mut wire, remote, &mut received).await?,
-            // The core hears it from the packet itself, which is not taken here.
-            Plane::Quorum if wire.is_secure() => {
-                let registration = self.registration(&mut wire, remote, &mut received).await?;
-                Said { peer: registration, advertised: None }
+            Plane::Election => {
+                let said = self.introduction(&mut wire, remote, &mut received).await?;
+                let between = Between { plane, remote, peer: said.peer };
+                self.log_in(&between, &mut wire, &mut received).await?;
+                said
             }
-            Plane::Quorum => Said { peer: None, advertised: None },
+            Plane::Quorum => {
+                let between = Between { plane, remote, peer: None };
+                self.log_in(&between, &mut wire, &mut received).await?;
+                // The core hears it from the packet itself, which is not taken here.
+                let peer = match wire.is_secure() {
+                    true => self.registration(&mut wire, remote, &mut received).await?,
+                    false => None,
+                };
+                Said { peer, advertised: None }
+            }
         };
         if let Some(secure) = &self.secure {
             match secure.judge(peer, names.as_ref()) {
@@ -203,6 +215,18 @@ impl<R: Runtime> Acceptor<R> {
             received,
             share: Some(share),
         })
+    }
+
+    /// Has the other side log in, where that is done; none if the connection is to be closed.
+    async fn log_in(
+        &self,
+        between: &Between,
+        wire: &mut Wire<R::Stream>,
+        received: &mut BytesMut,
+    ) -> Option<()> {
+        let Some(logins) = &self.logins else { return Some(()) };
+        let now = || self.tasks.runtime.now();
+        logins.admit(&self.shared, between, (wire, received), now).await.then_some(())
     }
 
     /// Reads an introduction; none if the connection is to be closed.

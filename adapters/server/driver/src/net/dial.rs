@@ -25,6 +25,7 @@ use crate::net::events::{LoopEvent, Shared};
 use crate::net::link::{self, Opened};
 use crate::net::reach::{Failed, Unreached};
 use crate::net::resolve::Resolver;
+use crate::net::sasl::{Between, Logins};
 use crate::net::tls::{Secure, accepted_by_peer};
 use crate::net::tls_failures::{FailedLink, Refusal, Side};
 use crate::net::wire::Wire;
@@ -38,6 +39,8 @@ pub(crate) struct Dialler<R> {
     pub(crate) shared: Arc<Shared>,
     /// TLS between servers; none where they speak without it.
     pub(crate) secure: Option<Arc<Secure>>,
+    /// Logins between servers; none where there are none.
+    pub(crate) logins: Option<Arc<Logins>>,
     pub(crate) tasks: TaskGroup<R>,
     pub(crate) links: TaskGroup<R>,
     pub(crate) timeout: Duration,
@@ -117,6 +120,7 @@ impl<R: Runtime> Dialler<R> {
         Call {
             shared: Arc::clone(&self.shared),
             secure: self.secure.clone(),
+            logins: self.logins.clone(),
             runtime: self.tasks.runtime.clone(),
             timeout: self.timeout,
             resolver: self.resolver.clone(),
@@ -154,6 +158,7 @@ impl<R> Dialler<R> {
 struct Call<R> {
     shared: Arc<Shared>,
     secure: Option<Arc<Secure>>,
+    logins: Option<Arc<Logins>>,
     runtime: R,
     timeout: Duration,
     resolver: Resolver,
@@ -222,6 +227,11 @@ impl<R: Runtime> Call<R> {
         };
         accepted_by_peer(&mut stream, &mut received, patience).await.map_err(refused)?;
         introduced?;
+        if let Some(logins) = &self.logins {
+            let between = Between { plane, remote, peer: Some(peer) };
+            let (wire, now) = ((&mut stream, &mut received), || self.runtime.now());
+            logins.log_in(&self.shared, &between, wire, now).await?;
+        }
         Ok(Connected { stream, remote, received })
     }
 
@@ -288,9 +298,9 @@ mod tests {
         let shared = Arc::new(Shared::new(ServerId(3), sender, patience, ElectionCodec::Fast));
         let ((tasks, _tasks), (links, _links)) = (TaskGroup::new(Deaf), TaskGroup::new(Deaf));
         let (timeout, resolver) = (Duration::from_secs(1), Resolver::default());
-        let under_way = UnderWay::default();
+        let (under_way, secure, logins) = (UnderWay::default(), None, None);
         let mut dialler =
-            Dialler { shared, secure: None, tasks, links, timeout, resolver, under_way };
+            Dialler { shared, secure, logins, tasks, links, timeout, resolver, under_way };
         let at = vec![HostPort { host: "10.0.0.1".to_owned(), port: 3888 }];
         for _ in 0..2 {
             for plane in [Plane::Quorum, Plane::Election] {

@@ -15,6 +15,7 @@ use crate::net::budget::{UNFINISHED_MAX, Unfinished};
 use crate::net::client_handshakes::ClientHandshakes;
 use crate::net::codec::ElectionCodec;
 use crate::net::held_back::HeldBack;
+use crate::net::login_outcomes::LoginOutcomes;
 use crate::net::open_links::OpenLinks;
 use crate::net::outbound::Outbound;
 use crate::net::port_health::PortHealth;
@@ -50,6 +51,7 @@ pub(crate) struct Shared {
     pub(crate) reach: Reach,
     pub(crate) tls_failures: TlsFailures,
     pub(crate) client_handshakes: ClientHandshakes,
+    pub(crate) logins: LoginOutcomes,
     pub(crate) open_links: OpenLinks,
     pub(super) held_back: HeldBack,
     pub(super) permits: Permits,
@@ -80,6 +82,7 @@ impl Shared {
             reach: Reach::default(),
             tls_failures: TlsFailures::default(),
             client_handshakes: ClientHandshakes::default(),
+            logins: LoginOutcomes::default(),
             open_links: OpenLinks::default(),
             held_back: HeldBack::default(),
             permits: Permits::new(LONG_MESSAGES_MAX),

@@ -107,6 +107,12 @@ impl<R: Runtime, A: Application> Server<R, A> {
             let labels = [("plane", plane_name(plane)), ("side", side.word()), ("reason", reason)];
             figures.counted_on_page("quorate_tls_failures_total", FAILURES, &labels, count);
         }
+        for ((plane, dialled, outcome), count) in shared.logins.all() {
+            let help = "Logins between servers, and links without where none is required.";
+            let side = if dialled { "dial" } else { "accept" };
+            let labels = [("plane", plane_name(plane)), ("side", side), ("outcome", outcome)];
+            figures.counted_on_page("quorate_sasl_logins_total", help, &labels, count);
+        }
     }
 
     /// Clients by whether there is TLS around them, their handshakes, and those that were not let in.

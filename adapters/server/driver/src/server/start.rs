@@ -47,6 +47,7 @@ use crate::net::oracle;
 #[cfg(feature = "tls")]
 use crate::net::reload;
 use crate::net::resolve::Resolver;
+use crate::net::sasl::Logins;
 use crate::net::tls::Secure;
 use crate::permits::Permits;
 use crate::proposals::Proposals;
@@ -125,7 +126,8 @@ impl<R: Runtime, A: Application> Server<R, A> {
         };
         let secure = secure(&config).await?;
         let for_clients = (bound_for_clients, clients::secure(&config).await?);
-        let opened = Opened { told, data, kept, bound, for_clients, own, secure };
+        let logins = Logins::open(config.sasl.clone().filter(|_| !config.alone)).await?;
+        let opened = Opened { told, data, kept, bound, for_clients, own, secure, logins };
         assemble(runtime, &config, opened, recorder)
     }
 }
@@ -141,6 +143,7 @@ struct Opened<R: Runtime, A: Application> {
     /// Our line in the membership.
     own: Member,
     secure: Option<Arc<Secure>>,
+    logins: Option<Arc<Logins>>,
 }
 
 /// What connects the loop with the tasks around it: the loop's ends, and where tasks are spawned.
@@ -217,7 +220,7 @@ fn driver<R: Runtime, A: Application>(
     wires: Wires<R>,
     mut recorder: Option<Box<dyn Recorder>>,
 ) -> Result<Box<Driver<R, A>>, StartError> {
-    let Opened { told, data, kept, bound, for_clients, own, secure } = opened;
+    let Opened { told, data, kept, bound, for_clients, own, secure, logins } = opened;
     let Ready { log, found: Found { durable, .. }, mut application, staged, remembered, opened } =
         data;
     let Wires { runtime, shared, gate, events, quit, acceptors, links, client } = wires;
@@ -279,7 +282,8 @@ fn driver<R: Runtime, A: Application>(
         keep_alive: links.keep_alive(),
     });
     let asks = Arc::new(Inbox::new(wake(&shared.events)));
-    let (listeners, dialler) = network(config, &shared, &secure, (acceptors, links), bound);
+    let (listeners, dialler) =
+        network(config, &shared, (&secure, &logins), (acceptors, links), bound);
     Ok(Box::new(Driver {
         runtime,
         peer,
@@ -321,7 +325,7 @@ fn driver<R: Runtime, A: Application>(
 fn network<R: Runtime>(
     config: &ServerConfig,
     shared: &Arc<Shared>,
-    secure: &Option<Arc<Secure>>,
+    (secure, logins): (&Option<Arc<Secure>>, &Option<Arc<Logins>>),
     (acceptors, links): (TaskGroup<R>, TaskGroup<R>),
     bound: Vec<Bound<R>>,
 ) -> (Listeners<R>, Dialler<R>) {
@@ -340,6 +344,7 @@ fn network<R: Runtime>(
     let acceptor = Acceptor {
         shared: Arc::clone(shared),
         secure: secure.clone(),
+        logins: logins.clone(),
         tasks: acceptors.clone(),
         links: links.clone(),
         handshakes: Arc::new(Handshakes::new(secure.is_some())),
@@ -349,6 +354,7 @@ fn network<R: Runtime>(
     let dialler = Dialler {
         shared: Arc::clone(shared),
         secure: secure.clone(),
+        logins: logins.clone(),
         tasks: acceptors,
         links,
         timeout: config.connect_timeout,

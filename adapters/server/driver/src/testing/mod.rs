@@ -55,6 +55,7 @@ pub mod outsiders;
 pub mod patience;
 pub mod ports;
 pub mod replication;
+pub mod sasl;
 pub mod sockets;
 mod stage;
 pub mod syncing;
@@ -166,6 +167,13 @@ macro_rules! suite {
                 a_thousand_silent_connections_keep_nobody_out,
                 an_introduction_has_a_deadline,
                 one_address_has_a_share_of_the_connections,
+            }
+            sasl: {
+                servers_log_in_to_each_other_and_go_on_without_their_leader,
+                who_does_not_log_in_is_refused_at_both_ports_and_nothing_else_happens,
+                an_ensemble_comes_to_logins_one_server_at_a_time,
+                where_no_login_is_required_who_comes_without_or_fails_is_let_in,
+                a_server_with_another_password_stays_out_until_it_has_the_right_one,
             }
             impostors: {
                 a_voters_id_that_is_claimed_from_elsewhere_ends_no_link,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::zoo_cfg::entries::{Entries, MAX};
 use crate::zoo_cfg::findings::ConfigError;
+use crate::zoo_cfg::sasl::ClientSasl;
 
 /// The settings of the service for clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +31,11 @@ pub struct ClientSettings {
     /// Whose certificate lets a client do everything (`X509AuthenticationProvider.superUser`): its subject in RFC 2253, as
     /// access lists of the scheme `x509` have it.
     pub x509_super: Option<String>,
+    /// How clients log in by SASL; none without a JAAS file.
+    pub sasl: Option<ClientSasl>,
+    /// Of which schemes a client has to prove one before anything else (`enforce.auth.schemes`, where `enforce.auth.enabled`
+    /// is true; `sasl`, where `sessionRequireClientSASLAuth` is): none, and nothing has to be proved.
+    pub required_schemes: Vec<String>,
     /// Whether access lists forbid nothing (`skipACL`, no).
     pub skip_acl: bool,
     /// Whether there are containers and TTL nodes (`extendedTypesEnabled`, false). Containers work either way.
@@ -84,6 +90,8 @@ impl ClientSettings {
                 .take("X509AuthenticationProvider.superUser")
                 .map(|entry| entry.value)
                 .filter(|subject| !subject.is_empty()),
+            sasl: None,
+            required_schemes: Vec::new(),
             skip_acl: entries.yes("skipACL", false)?,
             extended_types: entries.boolean("extendedTypesEnabled", false)?,
             eager_acl: entries.boolean("enableEagerACLCheck", false)?,

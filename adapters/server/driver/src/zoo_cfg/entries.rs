@@ -83,7 +83,6 @@ impl<'a> Entries<'a> {
     }
 
     /// A key has to be set, and is not.
-    #[cfg(feature = "tls")]
     pub(super) fn missing(&self, key: &'static str, why: &'static str) -> ConfigError {
         ConfigError::Missing { file: self.file.to_owned(), key, why }
     }

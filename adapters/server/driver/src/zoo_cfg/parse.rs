@@ -17,6 +17,7 @@ use crate::zoo_cfg::flags::JvmFlags;
 use crate::zoo_cfg::http::HttpSettings;
 use crate::zoo_cfg::log::LogSettings;
 use crate::zoo_cfg::members::{MemberLines, without_mark};
+use crate::zoo_cfg::sasl::Sasl;
 use crate::zoo_cfg::{Survey, ZooCfg};
 #[cfg(feature = "tls")]
 use crate::zoo_cfg::{client_tls, tls};
@@ -82,6 +83,7 @@ impl ZooCfg {
         #[cfg(feature = "tls")]
         let client_tls = client_tls::read(entries, ensemble.membership.member(basics.my_id))?;
         let (request_bytes, txn_bytes) = basics.buffers;
+        let sasl = Sasl::read(entries)?;
         Ok(Self {
             file: file.to_owned(),
             my_id: basics.my_id,
@@ -127,7 +129,12 @@ impl ZooCfg {
             observer_snapshots: entries.count("leader.maxConcurrentSnapSyncs", 10)?,
             trust_empty_snapshot: entries.boolean("snapshot.trust.empty", false)?,
             oracle_path: entries.path("oraclePath")?,
-            clients: ClientSettings::read(entries, tick_time)?,
+            clients: ClientSettings {
+                sasl: sasl.clients,
+                required_schemes: sasl.required_schemes,
+                ..ClientSettings::read(entries, tick_time)?
+            },
+            sasl: sasl.servers,
             http: HttpSettings::read(entries)?,
             log: LogSettings::read(entries)?,
             audit: AuditSettings::read(entries)?,

@@ -3,6 +3,7 @@
 use crate::zoo_cfg::entries::Entries;
 use crate::zoo_cfg::findings::{Caution, ConfigError, Setting};
 use crate::zoo_cfg::foreign::{NOT_SUPPORTED, When};
+use crate::zoo_cfg::sasl::SASL_PROVIDER;
 
 impl Entries<'_> {
     pub(super) fn refuse_misspellings(&mut self) -> Result<(), ConfigError> {
@@ -41,7 +42,7 @@ impl Entries<'_> {
     /// Takes away the lines that turn on what is not there; what that is, in the order of lines.
     pub(super) fn take_unsupported(&mut self) -> Vec<(Setting, &'static str)> {
         let found: Vec<_> = self.not_supported().collect();
-        let mut taken = Vec::new();
+        let mut taken = self.take_logins_without_file();
         for (name, setting, what) in found {
             self.entries.remove(&name);
             taken.push((setting, what));
@@ -56,10 +57,9 @@ impl Entries<'_> {
                 true => name.starts_with(key),
                 false => name == *key,
             };
-            let on = self
-                .entries
-                .iter()
-                .filter(move |(name, entry)| is(name) && when.holds(&entry.value));
+            let on = self.entries.iter().filter(move |(name, entry)| {
+                is(name) && when.holds(&entry.value) && entry.value != SASL_PROVIDER
+            });
             on.map(|(name, setting)| (name.clone(), setting.clone(), *what))
         })
     }

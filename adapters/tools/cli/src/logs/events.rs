@@ -3,10 +3,11 @@
 //! A line of a library that knows nothing of this is [`OTHER`].
 
 /// All names, in order.
-pub(crate) const EVENTS: [&str; 69] = [
+pub(crate) const EVENTS: [&str; 72] = [
     "audit.failed",
     "audit.written",
     "auth.refused",
+    "auth.required",
     "client.ahead",
     "client.closed",
     "client.refused",
@@ -48,6 +49,8 @@ pub(crate) const EVENTS: [&str; 69] = [
     "purge.done",
     "reply.too_long",
     "request.dropped",
+    "sasl.failed",
+    "sasl.failed_allowed",
     "server.failed",
     "server.serving",
     "server.starting",

@@ -33,14 +33,14 @@ const REFUSALS: [(&[&str], &str, ()); 8] = [
         (),
     ),
     (
-        &["quorum.auth.*"],
-        "do not replace servers while peers need SASL. On a private network: turn quorum.auth.serverRequireSasl off on \
-         all servers, restarting one at a time, then learnerRequireSasl, then enableSasl",
+        &["quorum.auth.*", "sessionRequireClientSASLAuth", "enforce.auth.*"],
+        "name the JAAS file that Java is given: -Djava.security.auth.login.config in SERVER_JVMFLAGS here, too, or \
+         quorate.jaas.file=… in zoo.cfg, which Java passes over",
         (),
     ),
     (
-        &["authProvider.*", "sessionRequireClientSASLAuth", "enforce.auth.*"],
-        "do not replace servers while access lists or clients need it: here are the schemes digest, ip, world and x509. Nodes \
+        &["authProvider.*"],
+        "do not replace servers while access lists or clients need it: here are the schemes digest, ip, sasl, x509 and world. Nodes \
          with other schemes in their access lists could be used by nobody",
         (),
     ),
@@ -119,14 +119,20 @@ const DANGERS: [(&[&str], &str, &str); 11] = [
          for no names at all",
     ),
     (
-        &["sasl*", "kerberos.*", "SASLAuthenticationProvider.*", "java.security.auth.login.config"],
-        "there is no SASL here",
-        "check that neither clients nor access lists (scheme sasl) need it",
+        &[
+            "kerberos.*",
+            "quorum.auth.kerberos.*",
+            "SASLAuthenticationProvider.*",
+            "requireKerberosConfig",
+        ],
+        "of SASL there is DIGEST-MD5 here, with the users of the JAAS file alone, and no Kerberos",
+        "check that neither servers nor clients nor access lists (scheme sasl) need it",
     ),
     (
-        &["requireClientAuthScheme*", "requireKerberosConfig", "ensembleAuthName"],
-        "clients are not asked to prove who they are",
-        "check that a network of its own, or another server in front, does",
+        &["requireClientAuthScheme*", "ensembleAuthName"],
+        "clients are not asked for it",
+        "enforce.auth.schemes says by which schemes clients have to prove who they are; or check that a network of its own, \
+         or another server in front, does",
     ),
 ];
 
@@ -136,7 +142,7 @@ mod tests {
 
     #[test]
     fn families_and_single_settings() {
-        assert!(of_refusal("quorum.auth.enableSasl").contains("learnerRequireSasl"));
+        assert!(of_refusal("quorum.auth.enableSasl").contains("quorate.jaas.file"));
         assert_eq!(of_refusal("something.new"), REFUSED);
         assert!(of_danger("sslQuorum").is_some() && of_danger("ssl.keyStore.location").is_none());
         assert!(of_danger("snapshot.trust.empty").unwrap().0.contains("3.4"));

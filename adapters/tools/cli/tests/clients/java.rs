@@ -105,7 +105,14 @@ impl Curator {
 
 /// The command line with one command, or with lines as one types them; what it prints.
 fn zk_cli(host: &str, command: &[&str], typed: &str) -> String {
+    zk_cli_as(None, host, command, typed)
+}
+
+/// The same, logged in as a JAAS file says.
+pub(crate) fn zk_cli_as(jaas: Option<&Path>, host: &str, command: &[&str], typed: &str) -> String {
     let mut cli = java(None);
+    let flag = |file: &Path| format!("-Djava.security.auth.login.config={}", file.display());
+    cli.args(jaas.map(flag));
     cli.args(["org.apache.zookeeper.ZooKeeperMain", "-waitforconnection", "-server", host]);
     cli.args(command).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut cli = cli.spawn().unwrap();

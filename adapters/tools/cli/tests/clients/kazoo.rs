@@ -28,8 +28,8 @@ const SKIPPED: usize = 1;
 /// Half of the suite by its time: it is run beside the other half, since most tests wait most of the time.
 const APART: [&str; 4] =
     ["test_client.py", "test_connection.py", "test_eventlet_handler.py", "test_lock.py"];
-/// These are about a server that is set up for them.
-const LEFT_OUT: &str = "test_sasl.py";
+/// These are about servers that are set up for them.
+pub(crate) const LEFT_OUT: &str = "test_sasl.py";
 
 const PATIENCE: Duration = Duration::from_secs(400);
 
@@ -56,7 +56,7 @@ fn server(ensemble: &Ensemble, kind: Kind, id: usize) -> Value {
 }
 
 /// pytest with some of the suite, at servers of its own.
-struct Part {
+pub(crate) struct Part {
     ensemble: Ensemble,
     pytest: Process,
 }
@@ -68,7 +68,17 @@ impl Part {
         tests: &Path,
         which: impl IntoIterator<Item = OsString>,
     ) -> Self {
-        let ensemble = written();
+        Self::at(written(), kinds, python, tests, which)
+    }
+
+    /// The same at these servers.
+    pub(crate) fn at(
+        ensemble: Ensemble,
+        kinds: [Kind; 3],
+        python: &Path,
+        tests: &Path,
+        which: impl IntoIterator<Item = OsString>,
+    ) -> Self {
         let here = ensemble.dir.path();
         let servers: Vec<_> =
             kinds.into_iter().zip(1..).map(|(kind, id)| server(&ensemble, kind, id)).collect();
@@ -109,7 +119,12 @@ impl Part {
 }
 
 /// What fails, and how many pass and are skipped.
-fn assert_verdicts(parts: &mut [Part], begun: Instant, failed: &[&str], counts: [usize; 2]) {
+pub(crate) fn assert_verdicts(
+    parts: &mut [Part],
+    begun: Instant,
+    failed: &[&str],
+    counts: [usize; 2],
+) {
     let verdicts: String = parts.iter_mut().map(|part| part.verdicts(begun)).collect();
     let said: String = parts.iter().map(Part::said).collect();
     let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
@@ -124,7 +139,7 @@ fn assert_verdicts(parts: &mut [Part], begun: Instant, failed: &[&str], counts: 
 }
 
 /// Python with kazoo, and the directory of its suite.
-fn suite() -> Option<(PathBuf, PathBuf)> {
+pub(crate) fn suite() -> Option<(PathBuf, PathBuf)> {
     let python = environment().join("bin/python");
     let how = "QUORATE_KAZOO names an environment of Python with kazoo and its suite, as .ci/run makes one";
     if !available(&[python.to_str().unwrap()], how) {

@@ -9,6 +9,7 @@ mod c;
 mod ensemble;
 mod java;
 mod kazoo;
+mod logins;
 mod peer;
 mod raw;
 mod rolling;

@@ -15,6 +15,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("halting", Floor(5)),
     ("handshake", Floor(5)),
     ("identities", Floor(5)),
+    ("logins", Floor(5)),
     ("order", Floor(5)),
     ("reads", Floor(5)),
     ("requests", Floor(5)),

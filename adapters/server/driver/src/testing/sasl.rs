@@ -1,0 +1,215 @@
+//! Servers that log in to each other: who is let in, who is not, and that nothing else changes.
+
+use std::fs;
+
+use bytes::BytesMut;
+use futures_lite::io::AsyncReadExt;
+use quorate_core::id::ServerId;
+use quorate_core::input::Plane;
+use quorate_core::message::{LearnerInfo, Packet};
+use quorate_core::vote::ServerState;
+use quorate_core::wire;
+use quorate_core::zxid::Epoch;
+use quorate_sasl::quorum::{Dialling, Failure, Move};
+use quorate_sasl::{Credentials, Nonces, Password};
+
+use super::line::{Line, NON_MEMBER, introduction, question};
+use super::{Ensemble, Stage};
+use crate::zoo_cfg::QuorumSasl;
+use crate::{Application, Runtime, Server, ServerConfig};
+
+/// The configuration of a server that logs in with this password, and may want others to.
+fn with_logins<R: Runtime, A: Application>(
+    ensemble: &Ensemble<R, A>,
+    id: ServerId,
+    password: &str,
+    (dials, required): (bool, bool),
+) -> ServerConfig {
+    let file = ensemble.data_dir(id).with_extension("jaas");
+    let module = "org.apache.zookeeper.server.auth.DigestLoginModule required";
+    let text = format!(
+        "QuorumServer {{ {module} user_zk=\"right\"; }};\n\
+         QuorumLearner {{ {module} username=\"zk\" password=\"{password}\"; }};\n"
+    );
+    fs::write(&file, text).unwrap();
+    let (server_section, learner_section) = ("QuorumServer".into(), "QuorumLearner".into());
+    let mut config = ensemble.config(id);
+    config.sasl = Some(QuorumSasl { file, server_section, learner_section, dials, required });
+    config
+}
+
+/// How often logins of a server have gone so.
+fn logins<R: Runtime, A: Application>(
+    server: &Server<R, A>,
+    plane: &str,
+    side: &str,
+    outcome: &str,
+) -> u64 {
+    let of = format!(
+        "quorate_sasl_logins_total{{plane=\"{plane}\",side=\"{side}\",outcome=\"{outcome}\"}} "
+    );
+    let page = server.figures().page(&[]);
+    let count = page.lines().find_map(|line| line.strip_prefix(&of)?.parse::<f64>().ok());
+    count.map_or(0, |count| format!("{count:.0}").parse().unwrap())
+}
+
+pub async fn servers_log_in_to_each_other_and_go_on_without_their_leader<R: Runtime>(
+    stage: Stage<R>,
+) {
+    let mut ensemble = stage.electors(3, 1);
+    for id in ensemble.ids() {
+        ensemble.start_as(with_logins(&ensemble, id, "right", (true, true))).await;
+    }
+    let (leader, epoch) = ensemble.agreed().await;
+    ensemble.kill(leader).await;
+    assert!(ensemble.agreed().await.1 > epoch);
+    ensemble.start_as(with_logins(&ensemble, leader, "right", (true, true))).await;
+    let (next, _) = ensemble.agreed().await;
+    for (id, server) in ensemble.running() {
+        assert_eq!(logins(server, "quorum", "accept", "without"), 0, "{id}");
+        assert_eq!(logins(server, "election", "accept", "without"), 0, "{id}");
+    }
+    assert!(logins(ensemble.server(next), "quorum", "accept", "ok") >= 2);
+}
+
+/// Logs in as servers do.
+async fn log_in<R: Runtime>(line: &mut Line<'_, R>, password: &str) -> Result<(), Failure> {
+    let own = Credentials { user: "zk".into(), password: Password::new(password) };
+    let mut dialling = Dialling::new(own, Nonces::new([1; 32]).next());
+    loop {
+        match dialling.next(&mut line.received) {
+            Move::Over(outcome) => return outcome,
+            // One byte at a time.
+            Move::Write(bytes) => {
+                for byte in bytes {
+                    line.write(&[byte]).await;
+                }
+            }
+            Move::Read => {
+                let mut piece = [0; 4096];
+                let read = line.stage.within("a token", line.stream.read(&mut piece)).await;
+                match read.unwrap_or(0) {
+                    0 => return Err(dialling.ended()),
+                    count => line.received.extend_from_slice(&piece[..count]),
+                }
+            }
+        }
+    }
+}
+
+/// What a learner says first.
+fn registration() -> BytesMut {
+    let (id, protocol) = (Some(NON_MEMBER), LearnerInfo::PROTOCOL);
+    let info = LearnerInfo { accepted_epoch: Epoch(0), id, protocol, config_version: 0 };
+    let mut bytes = BytesMut::new();
+    wire::encode_packet(&Packet::ObserverInfo(info), &mut bytes);
+    bytes
+}
+
+pub async fn who_does_not_log_in_is_refused_at_both_ports_and_nothing_else_happens<R: Runtime>(
+    stage: Stage<R>,
+) {
+    let mut ensemble = stage.electors(3, 0);
+    for id in ensemble.ids() {
+        ensemble.start_as(with_logins(&ensemble, id, "right", (true, true))).await;
+    }
+    let agreed = ensemble.agreed().await;
+    let target = ensemble.server(agreed.0);
+    let round = target.status().peer.round;
+    for (plane, name) in [(Plane::Election, "election"), (Plane::Quorum, "quorum")] {
+        let counted = async |outcome: &'static str| {
+            let what = format!("{outcome} at the {name} port");
+            stage.until(&what, || logins(target, name, "accept", outcome) > 0).await;
+        };
+        let introduced = async || {
+            let mut line = Line::to(&stage, &ensemble, agreed.0, plane).await;
+            if plane == Plane::Election {
+                line.write(&introduction(NON_MEMBER)).await;
+            }
+            line
+        };
+        let mut line = introduced().await;
+        let word = if plane == Plane::Election { question(1) } else { registration() };
+        line.write(&word).await;
+        line.until_closed("no login").await;
+        counted("absent").await;
+        let mut line = introduced().await;
+        assert_eq!(log_in(&mut line, "wrong").await, Err(Failure::ByPeer), "{name}");
+        line.until_closed("a wrong password").await;
+        counted("credentials").await;
+        let mut line = introduced().await;
+        line.write(&[0x5f, 0x24, 0x35, 0x01, 0x35, 0x01, 0xed, 0xcc, 0, 0, 0, 0, 0x7f]).await;
+        line.write(&[0xff; 3]).await;
+        line.until_closed("a token that is too long").await;
+        counted("malformed").await;
+        let mut line = introduced().await;
+        assert_eq!(log_in(&mut line, "right").await, Ok(()), "{name}");
+        line.write(&word).await;
+        if plane == Plane::Election {
+            let standing = line.answer().await.standing;
+            assert_eq!((standing.state, standing.vote.leader), (ServerState::Leading, agreed.0));
+        }
+    }
+    assert_eq!(target.status().peer.round, round);
+    assert_eq!(ensemble.agreed().await, agreed);
+}
+
+pub async fn an_ensemble_comes_to_logins_one_server_at_a_time<R: Runtime>(stage: Stage<R>) {
+    let mut ensemble = stage.electors(3, 0);
+    ensemble.start_all().await;
+    ensemble.agreed().await;
+    for (dials, required) in [(false, false), (true, false), (true, true)] {
+        for id in ensemble.ids() {
+            ensemble.kill(id).await;
+            ensemble.agreed().await;
+            ensemble.start_as(with_logins(&ensemble, id, "right", (dials, required))).await;
+            ensemble.agreed().await;
+        }
+    }
+    let (leader, _) = ensemble.agreed().await;
+    assert_eq!(logins(ensemble.server(leader), "quorum", "accept", "without"), 0);
+}
+
+/// As with ZooKeeper: while logins come, a server that fails to is no worse than one that does not try.
+pub async fn where_no_login_is_required_who_comes_without_or_fails_is_let_in<R: Runtime>(
+    stage: Stage<R>,
+) {
+    let mut ensemble = stage.electors(1, 0);
+    let id = ensemble.ids()[0];
+    ensemble.start_as(with_logins(&ensemble, id, "right", (true, false))).await;
+    ensemble.agreed().await;
+    for (password, outcome) in
+        [(None, "without"), (Some("wrong"), "allowed"), (Some("right"), "ok")]
+    {
+        let mut line = Line::to(&stage, &ensemble, id, Plane::Election).await;
+        line.write(&introduction(NON_MEMBER)).await;
+        if let Some(password) = password {
+            assert_eq!(log_in(&mut line, password).await.is_ok(), outcome == "ok");
+        }
+        line.write(&question(1)).await;
+        assert_eq!(line.answer().await.standing.vote.leader, id, "{outcome}");
+        assert_eq!(logins(ensemble.server(id), "election", "accept", outcome), 1);
+    }
+}
+
+pub async fn a_server_with_another_password_stays_out_until_it_has_the_right_one<R: Runtime>(
+    stage: Stage<R>,
+) {
+    let mut ensemble = stage.electors(3, 0);
+    let [first, second, third] = ensemble.ids()[..] else { panic!("three") };
+    for id in [first, second] {
+        ensemble.start_as(with_logins(&ensemble, id, "right", (true, true))).await;
+    }
+    let agreed = ensemble.agreed().await;
+    ensemble.start_as(with_logins(&ensemble, third, "wrong", (true, true))).await;
+    let refused = || {
+        let of = |side, outcome| logins(ensemble.server(third), "election", side, outcome);
+        of("dial", "refused-by-peer") > 0
+    };
+    stage.until("a refusal", refused).await;
+    assert_eq!(ensemble.server(third).leader(), None);
+    assert_eq!(ensemble.server(first).leader(), Some(agreed));
+    ensemble.kill(third).await;
+    ensemble.start_as(with_logins(&ensemble, third, "right", (true, true))).await;
+    ensemble.agreed().await;
+}
