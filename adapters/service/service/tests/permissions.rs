@@ -268,7 +268,7 @@ fn a_client_is_who_its_certificate_says() {
     let scheme = Some("x509".to_owned());
     let auth = Bytes::from_static(b"CN=admin,O=ours");
     stand.request(plain, &[(-4, Request::Auth { kind: 0, scheme, auth })]);
-    assert_eq!(stand.told(plain), ["-4 -115"]);
+    assert_eq!(stand.told(plain), ["-4 -115", "closed"]);
 }
 
 /// The pages of an operator, over HTTP, ask the same of who would see more than figures.

@@ -14,7 +14,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use quorate_keystore::rustls_pki_types::{CertificateDer, PrivateKeyDer};
-use quorate_keystore::{KeyStore, Kind, key_store, trust_store};
+use quorate_keystore::{KeyStore, Kind, Password, StoreError, key_store, trust_store};
 use zeroize::Zeroizing;
 use zookeeper_client::TlsOptions;
 
@@ -111,7 +111,7 @@ impl Pem {
             let label = match &key {
                 PrivateKeyDer::Pkcs1(_) => "RSA PRIVATE KEY",
                 PrivateKeyDer::Sec1(_) => "EC PRIVATE KEY",
-                _ => "PRIVATE KEY",
+                PrivateKeyDer::Pkcs8(_) | _ => "PRIVATE KEY",
             };
             (certificates(&chain), block(label, key.secret_der()))
         });
@@ -119,16 +119,11 @@ impl Pem {
     }
 }
 
-/// A store, read by what reads its kind.
-fn opened<T>(
-    store: &Store,
-    read: fn(
-        &str,
-        &[u8],
-        Option<Kind>,
-        Option<&quorate_keystore::Password>,
-    ) -> Result<T, quorate_keystore::StoreError>,
-) -> Result<T, Failure> {
+/// What reads a store: its name, its bytes, its kind, and its password.
+type Reader<T> = fn(&str, &[u8], Option<Kind>, Option<&Password>) -> Result<T, StoreError>;
+
+/// A store, read.
+fn opened<T>(store: &Store, read: Reader<T>) -> Result<T, Failure> {
     let name = store.file.display().to_string();
     let wrong = |why: &dyn std::fmt::Display| Failure::usage(format!("{name}: {why}"));
     let kind = store.parsed().map_err(|reason| wrong(&reason))?;
