@@ -297,6 +297,23 @@ fn wrong_configuration() {
 }
 
 #[test]
+fn a_jaas_file_that_asks_for_kerberos_is_refused_by_its_login_module() {
+    for (section, lines) in [("Server", ""), ("QuorumServer", "quorum.auth.enableSasl=true\n")] {
+        let ensemble = Ensemble::new(&[PARTICIPANT], "");
+        let jaas = ensemble.dir.path().join("jaas.conf");
+        let module = "com.sun.security.auth.module.Krb5LoginModule";
+        fs::write(&jaas, format!("{section} {{ {module} required useKeyTab=true; }};\n")).unwrap();
+        let text = read(&ensemble.cfg(1));
+        let named = format!("{text}\n{lines}quorate.jaas.file={}\n", jaas.display());
+        fs::write(ensemble.cfg(1), named).unwrap();
+        let output = quorate(["serve".as_ref(), ensemble.cfg(1).as_os_str()]);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        let last = stderr(&output).lines().last().unwrap_or_default();
+        assert!(last.contains("jaas.conf") && last.contains(module), "{last}");
+    }
+}
+
+#[test]
 fn missing_files() {
     let output = quorate(["serve", "/nowhere/zoo.cfg"]);
     assert_eq!(output.status.code(), Some(2));
