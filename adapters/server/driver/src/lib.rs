@@ -38,6 +38,7 @@
 //! client (64 MiB, beyond that its connection ends; the service is told what was written, and holds back earlier).
 #![forbid(unsafe_code, unused_must_use)]
 
+mod allowed_hosts;
 mod config;
 mod disk;
 mod drive;
@@ -63,6 +64,7 @@ mod turns;
 mod wall_clock;
 pub mod zoo_cfg;
 
+pub use allowed_hosts::{AllowedHosts, Network, NoNetwork};
 pub use config::{BuildError, ServerConfig, ServerConfigBuilder, replace_membership};
 pub use error::{DiskFault, ServerError, StartError};
 pub use host::proposal::{

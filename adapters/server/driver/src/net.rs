@@ -28,6 +28,8 @@ mod link;
 pub(crate) mod listen;
 mod listen_address;
 mod listening_socket;
+pub(crate) mod member_addresses;
+pub(crate) mod member_names;
 pub(crate) mod open_links;
 pub(crate) mod oracle;
 pub(crate) mod outbound;

@@ -33,6 +33,8 @@
 //! | `quorate.election.ties` | `rank` | by generation: of equally new servers the highest id leads, or the `first` that asks |
 //! | `quorate.finishWhenSettled` | true | an election ends as soon as nothing outstanding can change it, rather than 200 ms later |
 //! | `quorate.maxPeerCnxns` | 512 | how many connections one address may have to the election and quorum ports |
+//! | `quorate.quorumAllow` | everywhere | from where connections to the election and quorum ports are taken: `members`, networks such as `10.1.0.0/16`, or both between commas |
+//! | `quorate.strangers` | `allow` | what servers may do that are in no configuration: learn, and be believed what they say of their clients but for a superuser; with `ip-only` the address alone is believed; with `refuse` they do not learn, and a server has to be added before it joins |
 //! | `quorate.maxWatchesPerConnection` | 1000000 | how many paths one connection of a client may watch |
 //! | `quorate.maxWatches` | 10000000 | how many all of them may together, each for itself |
 //! | `quorate.log.format` | `text` | or `json`: one flat object a line |
@@ -62,6 +64,7 @@
 mod alone;
 mod clients;
 mod entries;
+mod exposed;
 mod findings;
 mod flags;
 mod foreign;
@@ -86,6 +89,7 @@ use quorate_core::id::ServerId;
 use quorate_core::membership::{Member, Membership};
 
 pub use crate::zoo_cfg::clients::{ClientSettings, JavaVersion};
+pub use crate::zoo_cfg::exposed::Exposure;
 pub use crate::zoo_cfg::findings::{Caution, ConfigError, Place, Setting, Warning};
 pub use crate::zoo_cfg::flags::JvmFlags;
 pub use crate::zoo_cfg::http::{AdminSettings, HttpSettings};
@@ -136,6 +140,8 @@ pub struct ZooCfg {
     /// (`quorate.maxPeerCnxns`, 512; 0 for any number), see
     /// [`ServerConfig::max_peer_connections`](crate::ServerConfig::max_peer_connections).
     pub max_peer_connections: usize,
+    /// Who may use the election and the quorum port, and for what.
+    pub exposure: Exposure,
     /// How often binding the election port is tried again, a second apart; 0 for ever
     /// (`electionPortBindRetry`, 3).
     pub election_bind_retries: u32,

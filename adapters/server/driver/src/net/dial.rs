@@ -176,6 +176,7 @@ impl<R: Runtime> Call<R> {
     ) -> Result<Connected<R::Stream>, Failed> {
         let ips = self.bounded(self.resolver.resolve(&address.host)).await;
         let ips = ips.map_err(|error| (Unreached::Name, error))?;
+        self.shared.members.found(&address.host, &ips);
         let none = io::Error::new(ErrorKind::NotFound, "the name has no address");
         let mut last = (Unreached::Name, none);
         for ip in ips {

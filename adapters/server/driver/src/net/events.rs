@@ -13,6 +13,7 @@ use crate::log_limit::LogLimit;
 use crate::net::budget::{UNFINISHED_MAX, Unfinished};
 use crate::net::codec::ElectionCodec;
 use crate::net::held_back::HeldBack;
+use crate::net::member_addresses::MemberAddresses;
 use crate::net::open_links::OpenLinks;
 use crate::net::outbound::Outbound;
 use crate::net::port_health::PortHealth;
@@ -48,6 +49,8 @@ pub(crate) struct Shared {
     pub(crate) reach: Reach,
     pub(crate) tls_failures: TlsFailures,
     pub(crate) open_links: OpenLinks,
+    /// Where the members are.
+    pub(crate) members: MemberAddresses,
     pub(super) held_back: HeldBack,
     pub(super) permits: Permits,
     pub(super) unfinished: Unfinished,
@@ -77,6 +80,7 @@ impl Shared {
             reach: Reach::default(),
             tls_failures: TlsFailures::default(),
             open_links: OpenLinks::default(),
+            members: MemberAddresses::default(),
             held_back: HeldBack::default(),
             permits: Permits::new(LONG_MESSAGES_MAX),
             unfinished: Unfinished::new(UNFINISHED_MAX),

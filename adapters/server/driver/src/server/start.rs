@@ -10,6 +10,7 @@
 //! [`Server::finished`] returns, its ports are free and its data directory is unlocked.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::sync::atomic::AtomicI32;
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -42,6 +43,8 @@ use crate::net::dial::{Dialler, UnderWay};
 use crate::net::events::{LoopEvent, Shared};
 use crate::net::handshakes::Handshakes;
 use crate::net::listen::{self, Bound, Listeners};
+use crate::net::member_addresses::MemberAddresses;
+use crate::net::member_names;
 use crate::net::oracle;
 #[cfg(feature = "tls")]
 use crate::net::reload;
@@ -123,7 +126,15 @@ impl<R: Runtime, A: Application> Server<R, A> {
             false => Vec::new(),
         };
         let secure = secure(&config).await?;
-        let opened = Opened { told, data, kept, bound, bound_for_clients, own, secure };
+        let resolver = Resolver::default();
+        let members = MemberAddresses::default();
+        members.know(iter::once(&config.core.membership).chain(&config.core.next_membership));
+        if looks_for_members(&config) {
+            let by = (&runtime, &resolver);
+            member_names::look_up(&members, by, config.connect_timeout).await;
+        }
+        let names = (members, resolver);
+        let opened = Opened { told, data, kept, bound, bound_for_clients, own, secure, names };
         assemble(runtime, &config, opened, recorder)
     }
 }
@@ -139,6 +150,17 @@ struct Opened<R: Runtime, A: Application> {
     /// Our line in the membership.
     own: Member,
     secure: Option<Arc<Secure>>,
+    /// Where the members are, and what looks for them.
+    names: (MemberAddresses, Resolver),
+}
+
+/// Whether it matters where the members are: for whom places are kept, or who is let in.
+fn looks_for_members(config: &ServerConfig) -> bool {
+    #[cfg(feature = "tls")]
+    let secure = config.tls.is_some();
+    #[cfg(not(feature = "tls"))]
+    let secure = false;
+    !config.alone && (secure || config.allowed_hosts.as_ref().is_some_and(|hosts| hosts.members))
 }
 
 /// What connects the loop with the tasks around it: the loop's ends, and where tasks are spawned.
@@ -157,7 +179,7 @@ struct Wires<R> {
 fn assemble<R: Runtime, A: Application>(
     runtime: R,
     config: &ServerConfig,
-    opened: Opened<R, A>,
+    mut opened: Opened<R, A>,
     recorder: Option<Box<dyn Recorder>>,
 ) -> Result<Server<R, A>, StartError> {
     let (sender, events) = bounded(EVENTS_MAX);
@@ -170,6 +192,7 @@ fn assemble<R: Runtime, A: Application>(
     let (codec, patience) =
         (ElectionCodec::of(&config.core.election), config.core.timing.init_time());
     let mut shared = Shared::new(config.core.id, sender, patience, codec);
+    shared.members = std::mem::take(&mut opened.names.0);
     shared.packet_bytes_max = config.core.limits.read_bytes();
     let shared = Arc::new(shared);
     let wires =
@@ -214,7 +237,7 @@ fn driver<R: Runtime, A: Application>(
     wires: Wires<R>,
     mut recorder: Option<Box<dyn Recorder>>,
 ) -> Result<Box<Driver<R, A>>, StartError> {
-    let Opened { told, data, kept, bound, bound_for_clients, own, secure } = opened;
+    let Opened { told, data, kept, bound, bound_for_clients, own, secure, names } = opened;
     let Ready { log, found: Found { durable, .. }, mut application, staged, remembered, opened } =
         data;
     let Wires { runtime, shared, gate, events, quit, acceptors, links, client } = wires;
@@ -277,7 +300,8 @@ fn driver<R: Runtime, A: Application>(
         keep_alive: links.keep_alive(),
     });
     let asks = Arc::new(Inbox::new(wake(&shared.events)));
-    let (listeners, dialler) = network(config, &shared, &secure, (acceptors, links), bound);
+    let groups = (acceptors, links);
+    let (listeners, dialler) = network(config, &shared, (&secure, names.1), groups, bound);
     Ok(Box::new(Driver {
         runtime,
         peer,
@@ -319,13 +343,20 @@ fn driver<R: Runtime, A: Application>(
 fn network<R: Runtime>(
     config: &ServerConfig,
     shared: &Arc<Shared>,
-    secure: &Option<Arc<Secure>>,
+    (secure, resolver): (&Option<Arc<Secure>>, Resolver),
     (acceptors, links): (TaskGroup<R>, TaskGroup<R>),
     bound: Vec<Bound<R>>,
 ) -> (Listeners<R>, Dialler<R>) {
     if let Some(path) = config.oracle_path.clone() {
         let (tick, runtime) = (config.core.timing.tick, acceptors.runtime.clone());
         acceptors.spawn(oracle::watch(path, tick, Arc::clone(shared), runtime));
+    }
+    if looks_for_members(config) {
+        let (shared, resolver) = (Arc::clone(shared), resolver.clone());
+        let runtime = acceptors.runtime.clone();
+        acceptors.spawn(async move {
+            match member_names::watch(&shared.members, &runtime, &resolver).await {}
+        });
     }
     #[cfg(feature = "tls")]
     if let (Some(secure), Some(tls)) = (secure, &config.tls) {
@@ -342,6 +373,7 @@ fn network<R: Runtime>(
         links: links.clone(),
         handshakes: Arc::new(Handshakes::new(secure.is_some())),
         connections: Arc::new(AddressLimit::new(config.max_peer_connections)),
+        allowed: config.allowed_hosts.clone().map(Arc::new),
         introduction_time: config.introduction_time(),
     };
     let dialler = Dialler {
@@ -350,7 +382,7 @@ fn network<R: Runtime>(
         tasks: acceptors,
         links,
         timeout: config.connect_timeout,
-        resolver: Resolver::default(),
+        resolver,
         under_way: UnderWay::default(),
     };
     (Listeners::new(acceptor, config.listen_on_all_ips, bound), dialler)

@@ -3,7 +3,7 @@
 //! A line of a library that knows nothing of this is [`OTHER`].
 
 /// All names, in order.
-pub(crate) const EVENTS: [&str; 66] = [
+pub(crate) const EVENTS: [&str; 69] = [
     "auth.refused",
     "client.ahead",
     "client.closed",
@@ -27,6 +27,9 @@ pub(crate) const EVENTS: [&str; 66] = [
     "election.vote_changed",
     "epoch.established",
     "epoch.promised",
+    "exposed.address_refused",
+    "exposed.forged_identity",
+    "exposed.stranger",
     "follower.lost_leader",
     "leader.stepped_down",
     "learner.lost",
