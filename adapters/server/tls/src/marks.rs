@@ -25,6 +25,7 @@ impl Marks {
             stores
                 .into_iter()
                 .flat_map(|store| [Some(&*store.path), password(store)])
+                .chain([settings.revoked.as_ref().map(|file| &*file.path)])
                 .map(mark)
                 .collect(),
         )

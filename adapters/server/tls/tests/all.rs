@@ -4,4 +4,5 @@
 mod handshakes;
 mod identities;
 mod made;
+mod revoked;
 mod stores;
