@@ -42,6 +42,8 @@ pub(crate) mod reload;
 #[cfg(feature = "tls")]
 mod replayed;
 pub(crate) mod resolve;
+#[cfg(feature = "tls")]
+pub(crate) mod secure_links;
 #[cfg_attr(not(feature = "tls"), path = "net/no_tls.rs")]
 pub(crate) mod tls;
 pub(crate) mod tls_failures;

@@ -45,6 +45,10 @@
 //! | `quorate.self` | none | the server's own line while the membership has none for it: before it joins, after it was removed |
 //! | `quorate.ssl.identity` | `member` | with TLS between servers, what a certificate has to say about the server that is claimed with it: that it names a host of its line (`member`), `urn:quorate:server:N` (`id`), nothing (`off`), or as `member` and only told (`warn`); `off` if `ssl.quorum.hostnameVerification` is false |
 //! | `quorate.ssl.reloadInterval` | 10000 | every how many ms it is looked whether the stores of TLS between servers have changed; where ZooKeeper does so only with `sslQuorumReloadCertFiles=true`, here `false` turns it off |
+//! | `quorate.ssl.crlFile` | none | a file with lists of revoked certificates of those who sign members', in PEM, several one after the other; a certificate whose authority has no list in it is refused |
+//! | `quorate.ssl.crlStrict` | false | whether a list whose next update is overdue says nothing any more, rather than a warning |
+//! | `quorate.ssl.closeExpired` | false | whether a link is closed when the certificate of its other side ends |
+//! | `quorate.ssl.closeOnReload` | `untrusted` | which links are closed when the stores have changed, one a second: those whose other side would not be let in now, those with a certificate that has ended (`expired`), or `none` |
 //! | `quorate.membership.forget` | 0 | the operator's word: changes of the membership up to this version bind this server no more |
 //!
 //! # Defaults that differ

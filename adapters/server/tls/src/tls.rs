@@ -192,6 +192,11 @@ pub fn names_of(certificate: &CertificateDer<'_>) -> Result<PeerNames, Failure> 
     Certificate::read(certificate)?.names()
 }
 
+/// When a certificate ends, in seconds since 1970; none if it cannot be read.
+pub fn end_of(certificate: &CertificateDer<'_>) -> Option<i64> {
+    Certificate::read(certificate).ok().map(|read| read.ends())
+}
+
 /// The key of this server, and what is worth a word about its certificate.
 fn own(
     settings: &Settings,

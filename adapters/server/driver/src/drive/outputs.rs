@@ -197,7 +197,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     }
 
     /// A link is of no use any more: the core is told, and closes it.
-    fn lose(&mut self, link: LinkId, cause: Cause, turn: &mut Turn) {
+    pub(super) fn lose(&mut self, link: LinkId, cause: Cause, turn: &mut Turn) {
         if let Some(outbound) = self.links.get_mut(&link).filter(|outbound| !outbound.ended) {
             outbound.ended = true;
             turn.events.push(Event::LinkDown { link, cause });

@@ -219,6 +219,10 @@ impl<R: Runtime> Acceptor<R> {
                 }
             }
         }
+        let tells = |secure: &Arc<Secure>| secure.tells_plain(peer, remote.ip());
+        if !wire.is_secure() && self.secure.as_ref().is_some_and(tells) {
+            self.shared.tell_plain(plane, peer, remote);
+        }
         let peer = peer.filter(|_| plane == Plane::Election);
         Some(Opened {
             stream: wire,

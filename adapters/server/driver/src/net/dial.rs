@@ -204,7 +204,13 @@ impl<R: Runtime> Call<R> {
         };
         let stream = self.runtime.dial(remote).await?;
         let mut stream = match self.secure.as_ref().filter(|secure| secure.dials()) {
-            None => Wire::Plain(stream),
+            None => {
+                let tells = |secure: &Arc<Secure>| secure.tells_plain(Some(peer), remote.ip());
+                if self.secure.as_ref().is_some_and(tells) {
+                    self.shared.tell_plain(plane, Some(peer), remote);
+                }
+                Wire::Plain(stream)
+            }
             Some(secure) => secure.dial(stream, peer).await.map_err(refused)?,
         };
         let introduced = async {

@@ -1,10 +1,13 @@
 //! What the tasks around the loop tell it, and what they share.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use async_channel::Sender;
+#[cfg(feature = "tls")]
+use async_channel::{Receiver, bounded};
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, LinkUp, Plane};
 use quorate_core::wire;
@@ -18,6 +21,8 @@ use crate::net::open_links::OpenLinks;
 use crate::net::outbound::Outbound;
 use crate::net::port_health::PortHealth;
 use crate::net::reach::Reach;
+#[cfg(feature = "tls")]
+use crate::net::secure_links::SecureLinks;
 use crate::net::tls_failures::{FailedLink, Refusal, TlsFailures};
 use crate::permits::{Permit, Permits};
 use crate::status::Counters;
@@ -49,6 +54,14 @@ pub(crate) struct Shared {
     pub(crate) reach: Reach,
     pub(crate) tls_failures: TlsFailures,
     pub(crate) open_links: OpenLinks,
+    #[cfg(feature = "tls")]
+    pub(crate) secure_links: SecureLinks,
+    /// An operator wants the stores to be looked at now.
+    #[cfg(feature = "tls")]
+    pub(crate) look_at_stores: (Sender<()>, Receiver<()>),
+    /// How often they were read again.
+    #[cfg(feature = "tls")]
+    pub(crate) store_reloads: AtomicU64,
     /// Where the members are.
     pub(crate) members: MemberAddresses,
     pub(super) held_back: HeldBack,
@@ -80,6 +93,12 @@ impl Shared {
             reach: Reach::default(),
             tls_failures: TlsFailures::default(),
             open_links: OpenLinks::default(),
+            #[cfg(feature = "tls")]
+            secure_links: SecureLinks::default(),
+            #[cfg(feature = "tls")]
+            look_at_stores: bounded(1),
+            #[cfg(feature = "tls")]
+            store_reloads: AtomicU64::new(0),
             members: MemberAddresses::default(),
             held_back: HeldBack::default(),
             permits: Permits::new(LONG_MESSAGES_MAX),
@@ -111,6 +130,15 @@ impl Shared {
                 "no link: {seen}"
             );
         }
+    }
+
+    /// A link has no TLS, and is the first such with its peer.
+    pub(super) fn tell_plain(&self, plane: Plane, peer: Option<ServerId>, remote: SocketAddr) {
+        let (event, sid, peer) = ("tls.plain_link", self.id.0, peer.map(|peer| peer.0));
+        tracing::warn!(
+            event, sid, ?plane, peer, %remote,
+            "a link without TLS, which portUnification allows: whoever reaches the port can have one"
+        );
     }
 
     /// A link number that was never used.

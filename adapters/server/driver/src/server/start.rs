@@ -29,6 +29,8 @@ use quorate_tls::{Verdict, judge};
 
 use crate::config::{MembershipFiles, ServerConfig};
 use crate::disk::Faults;
+#[cfg(feature = "tls")]
+use crate::drive::Renewing;
 use crate::drive::{Asks, Driver, Quit, elections_at};
 use crate::error::StartError;
 use crate::host::replica::{Replica, ReplicaParts};
@@ -333,6 +335,8 @@ fn driver<R: Runtime, A: Application>(
         oracle: None,
         secure,
         known: (i64::MIN, None),
+        #[cfg(feature = "tls")]
+        renewing: Renewing::default(),
         listeners,
         elections_at: elections_at(&own, config.multi_address),
         multi_address: config.multi_address,
@@ -360,11 +364,9 @@ fn network<R: Runtime>(
     }
     #[cfg(feature = "tls")]
     if let (Some(secure), Some(tls)) = (secure, &config.tls) {
-        if let Some(every) = tls.reload {
-            let (runtime, shared) = (acceptors.runtime.clone(), Arc::clone(shared));
-            let watching = reload::watch(runtime, shared, Arc::clone(secure), every);
-            acceptors.spawn(async move { match watching.await {} });
-        }
+        let (runtime, shared) = (acceptors.runtime.clone(), Arc::clone(shared));
+        let watching = reload::watch(runtime, shared, Arc::clone(secure), tls.reload);
+        acceptors.spawn(async move { match watching.await {} });
     }
     let acceptor = Acceptor {
         shared: Arc::clone(shared),

@@ -36,6 +36,13 @@ pub(super) enum Flaw {
     AcceptsOnly,
 }
 
+impl Holder {
+    /// What its server has in its key store.
+    pub(super) fn own(&self) -> String {
+        format!("{}{}", self.chain, self.key)
+    }
+}
+
 impl Authority {
     pub(super) fn new(name: &str) -> Self {
         let mut params = CertificateParams::default();
@@ -87,6 +94,11 @@ impl Authority {
         let mut settings = Settings::new(StoreFile::new(own), StoreFile::new(trusted));
         settings.identity = IdentityMode::Id;
         settings
+    }
+
+    /// What whoever trusts it has in its store.
+    pub(super) fn trusted(&self) -> String {
+        self.certificate.pem()
     }
 
     /// Of one that dials servers of this authority with a certificate, or without.

@@ -52,7 +52,11 @@ pub mod outages;
 pub mod outsiders;
 pub mod patience;
 pub mod ports;
+#[cfg(feature = "testing-tls")]
+pub mod renewals;
 pub mod replication;
+#[cfg(feature = "testing-tls")]
+pub mod rotations;
 pub mod sockets;
 mod stage;
 pub mod syncing;
@@ -258,6 +262,17 @@ macro_rules! tls_suite {
                 an_ensemble_comes_to_tls_one_server_at_a_time,
                 a_certificate_that_is_replaced_is_shown_to_whoever_comes_then,
                 a_plain_server_knows_tls_when_it_sees_it,
+            }
+            renewals: {
+                links_whose_keys_are_worn_are_made_anew_one_at_a_time_while_writes_go_on,
+                an_authority_is_replaced_in_three_steps_while_writes_go_on,
+                an_ensemble_comes_to_tls_and_goes_back_and_no_write_is_lost,
+                a_thousand_half_handshakes_of_strangers_keep_no_member_out,
+            }
+            rotations: {
+                stores_are_read_again_however_they_are_replaced,
+                a_password_that_comes_behind_its_store_is_waited_for,
+                stores_are_looked_at_when_an_operator_asks,
             }
         }
     };

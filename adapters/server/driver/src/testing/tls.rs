@@ -21,7 +21,7 @@ use super::{Ensemble, Stage};
 use crate::{Application, Dialled, Runtime, Server, ServerConfig};
 
 /// The configuration of a server with a certificate of its own.
-fn secure<R: Runtime, A: Application>(
+pub(super) fn secure<R: Runtime, A: Application>(
     ensemble: &Ensemble<R, A>,
     authority: &Authority,
     id: ServerId,
@@ -39,7 +39,7 @@ fn with_settings<R: Runtime, A: Application>(
     config
 }
 
-fn settings<R: Runtime, A: Application>(
+pub(super) fn settings<R: Runtime, A: Application>(
     ensemble: &Ensemble<R, A>,
     authority: &Authority,
     holder: &Holder,
@@ -49,7 +49,7 @@ fn settings<R: Runtime, A: Application>(
 }
 
 /// How often links of a server failed so.
-fn failures<R: Runtime, A: Application>(
+pub(super) fn failures<R: Runtime, A: Application>(
     server: &Server<R, A>,
     plane: &str,
     side: &str,
@@ -63,8 +63,15 @@ fn failures<R: Runtime, A: Application>(
     count.map_or(0, |count| format!("{count:.0}").parse().unwrap())
 }
 
+/// The sum of the figures of a server whose line begins so.
+pub(super) fn figure<R: Runtime, A: Application>(server: &Server<R, A>, begins: &str) -> f64 {
+    let page = server.figures().page(&[]);
+    let lines = page.lines().filter(|line| line.starts_with(begins));
+    lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
+}
+
 /// How many links of a server are open, with TLS or without.
-fn links<R: Runtime, A: Application>(server: &Server<R, A>, secure: bool) -> f64 {
+pub(super) fn links<R: Runtime, A: Application>(server: &Server<R, A>, secure: bool) -> f64 {
     let page = server.figures().page(&[]);
     let counted = page.lines().filter_map(|line| {
         let rest = line.strip_prefix("quorate_links{plane=")?;
@@ -308,7 +315,7 @@ pub async fn an_ensemble_comes_to_tls_one_server_at_a_time<R: Runtime>(stage: St
 }
 
 /// The certificate that a server shows.
-async fn shown<R: Runtime>(
+pub(super) async fn shown<R: Runtime>(
     stage: &Stage<R>,
     ensemble: &Ensemble<R>,
     authority: &Authority,

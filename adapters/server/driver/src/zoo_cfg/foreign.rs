@@ -31,10 +31,19 @@ pub(super) const NOT_SUPPORTED: &[(&str, When, &str)] = &[
     ("sslQuorum", When::True, "TLS between servers"),
     #[cfg(not(feature = "tls"))]
     ("portUnification", When::True, "TLS between servers"),
-    ("ssl.quorum.crl", When::True, "looking for revoked certificates where they say"),
-    ("ssl.quorum.ocsp", When::True, "asking an authority whether a certificate is revoked"),
+    (
+        "ssl.quorum.crl",
+        When::True,
+        "looking for revoked certificates where they say, in place of the lists that quorate.ssl.crlFile names,",
+    ),
+    (
+        "ssl.quorum.ocsp",
+        When::True,
+        "asking an authority whether a certificate is revoked, in place of the lists that quorate.ssl.crlFile names,",
+    ),
     ("ssl.quorum.context.supplier.class", When::Set, "a supplier of TLS contexts of its own"),
-    ("quorate.ssl.crlFile", When::Set, "a list of revoked certificates"),
+    #[cfg(not(feature = "tls"))]
+    ("quorate.ssl.crlFile", When::Set, "TLS between servers"),
     ("quorum.auth.enableSasl", When::True, "SASL between servers"),
     ("quorum.auth.learnerRequireSasl", When::True, "SASL between servers"),
     ("quorum.auth.serverRequireSasl", When::True, "SASL between servers"),

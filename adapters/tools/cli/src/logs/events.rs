@@ -3,7 +3,7 @@
 //! A line of a library that knows nothing of this is [`OTHER`].
 
 /// All names, in order.
-pub(crate) const EVENTS: [&str; 69] = [
+pub(crate) const EVENTS: [&str; 73] = [
     "auth.refused",
     "client.ahead",
     "client.closed",
@@ -63,12 +63,16 @@ pub(crate) const EVENTS: [&str; 69] = [
     "sync.finished",
     "sync.ignored",
     "sync.started",
+    "tls.closed",
     "tls.identity",
     "tls.notice",
+    "tls.peer_expired",
+    "tls.plain_link",
     "tls.refused",
     "tls.refused_by_peer",
     "tls.reload_failed",
     "tls.reloaded",
+    "tls.renewing",
     "tree.differs",
     "txn.unknown",
     "txn.without_effect",
