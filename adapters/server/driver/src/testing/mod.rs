@@ -266,6 +266,8 @@ macro_rules! tls_suite {
             renewals: {
                 links_whose_keys_are_worn_are_made_anew_one_at_a_time_while_writes_go_on,
                 an_authority_is_replaced_in_three_steps_while_writes_go_on,
+                a_member_whose_certificate_is_taken_back_is_out_when_the_list_is_there,
+                a_link_whose_certificate_ends_is_told_and_closed_only_if_that_is_wanted,
                 an_ensemble_comes_to_tls_and_goes_back_and_no_write_is_lost,
                 a_thousand_half_handshakes_of_strangers_keep_no_member_out,
             }

@@ -250,6 +250,23 @@ pub async fn a_member_whose_bytes_come_one_at_a_time_is_let_in<R: Runtime>(stage
     stage.until("a plain link", || links(ensemble.server(id), false) > 0.5).await;
 }
 
+pub async fn a_peer_without_tls_comes_again_and_again<R: Runtime>(stage: Stage<R>) {
+    let authority = Authority::new("ours");
+    let mut ensemble = stage.electors(1, 0);
+    let id = ensemble.ids()[0];
+    let mut config = secure(&ensemble, &authority, id);
+    config.tls.as_mut().unwrap().accepts_plain = true;
+    ensemble.start_as(config).await;
+    ensemble.agreed().await;
+    for _ in 0..3 {
+        let mut plain = Line::to(&stage, &ensemble, id, Plane::Election).await;
+        plain.write(&hello(Plane::Election, ServerId(201))).await;
+        stage.until("a plain link", || links(ensemble.server(id), false) > 0.5).await;
+        drop(plain);
+        stage.until("none", || links(ensemble.server(id), false) < 0.5).await;
+    }
+}
+
 pub async fn a_server_with_a_wrong_certificate_stays_out_until_it_has_another<R: Runtime>(
     stage: Stage<R>,
 ) {

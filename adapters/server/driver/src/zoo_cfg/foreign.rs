@@ -51,6 +51,7 @@ pub(super) const NOT_SUPPORTED: &[(&str, When, &str)] = &[
     ("client.portUnification", When::True, "TLS for clients"),
     ("sessionRequireClientSASLAuth", When::True, "SASL for clients, Kerberos among it,"),
     ("enforce.auth.enabled", When::True, "telling clients apart"),
+    ("IPAuthenticationProvider.usexforwardedfor", When::True, "believing X-Forwarded-For"),
     ("authProvider.", When::Set, "an authentication provider of its own"),
     ("enforceQuota", When::True, "enforcing quotas"),
     ("localSessionsEnabled", When::True, "keeping sessions at one server"),
