@@ -664,9 +664,9 @@ fn what_else_a_stranger_says_of_its_clients_is_believed_as_far_as_that_is_allowe
         let (mut bench, _) = leader_with(|config| config.strangers = strangers);
         let link = join(&mut bench, 77, false);
         let seen = bench.receive(link, Packet::Request(asking(&["ip", "digest"])));
-        let prepared = seen.0.iter().find_map(|output| match output {
-            Output::Prepare { request, .. } => request.identities.clone(),
-            _ => None,
+        let prepared = seen.0.iter().find_map(|output| {
+            let Output::Prepare { request, .. } = output else { return None };
+            request.identities.clone()
         });
         assert_eq!(prepared.map(|identities| identities.len()), Some(left), "{strangers:?}");
         assert!(bench.is_up(link));

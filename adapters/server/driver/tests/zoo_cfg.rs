@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use quorate_core::address::HostPort;
+use quorate_core::config::Strangers;
 use quorate_core::id::ServerId;
 use quorate_core::membership::Role;
 use quorate_driver::ServerConfig;
@@ -213,7 +214,8 @@ fn wrong_values_are_refused_with_file_line_key_and_value() {
         ("zookeeper.portUnification=true", "TLS between servers is not supported yet"),
         (
             "ssl.quorum.ocsp=true",
-            "in place of the lists that quorate.ssl.crlFile names, is not supported yet",
+            "asking an authority whether a certificate is revoked, in place of the lists that quorate.ssl.crlFile names, \
+             is not supported yet",
         ),
         #[cfg(not(feature = "tls"))]
         ("quorate.ssl.crlFile=/x", "TLS between servers is not supported yet"),
@@ -778,7 +780,7 @@ fn files_on_a_real_disk() {
 
 #[test]
 fn how_it_is_found_out_who_leads() {
-    use quorate_core::config::{Election, Generations, Strangers, Ties};
+    use quorate_core::config::{Election, Generations, Ties};
     let ms = Duration::from_millis;
     let election = |lines: &str| good(&format!("{BASE}{THREE}{lines}")).election;
     assert_eq!(election(""), Election::Fast);

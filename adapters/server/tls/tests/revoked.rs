@@ -125,7 +125,7 @@ fn a_certificate_is_looked_at_again_with_the_stores_of_now() {
     let leaf = old.sign(&numbered(2));
     let both = &[&*old.pem(), &*new.pem()];
     let settings = dir.settings("own", &new.sign(&numbered(9)), both);
-    let own = Tls::open(settings.clone()).unwrap();
+    let own = Tls::open(settings).unwrap();
     let other = Tls::open(dir.settings("other", &leaf, both)).unwrap();
     let (_, client) = connect(&own, &other, any());
     let shown = client.peer_certificates().unwrap().to_vec();

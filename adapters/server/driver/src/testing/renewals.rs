@@ -63,19 +63,17 @@ struct Renewed {
 impl Renewed {
     fn hear(&mut self, changes: &mut Changes) {
         while let Some(observed) = changes.try_next() {
-            match observed.report.change {
-                Change::Learner { id, synced: false } => {
-                    assert_eq!(self.away, None, "{id} goes, too");
-                    self.away = Some(id);
-                }
-                Change::Learner { id, synced: true } => {
-                    assert_eq!(self.away, Some(id), "{id} comes");
-                    self.away = None;
+            if let Change::Learner { id, synced } = observed.report.change {
+                if synced {
+                    assert_eq!(self.away.take(), Some(id), "{id} comes");
                     self.back.push(id);
+                } else {
+                    assert_eq!(self.away.replace(id), None, "{id} goes, too");
                 }
-                Change::State { .. } | Change::Round { .. } => panic!("{}", observed.report),
-                _ => {}
             }
+            let elects =
+                matches!(observed.report.change, Change::State { .. } | Change::Round { .. });
+            assert!(!elects, "{}", observed.report);
         }
     }
 }
