@@ -10,6 +10,7 @@
 //! [`Server::finished`] returns, its ports are free and its data directory is unlocked.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::sync::atomic::AtomicI32;
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -28,6 +29,8 @@ use quorate_tls::{Verdict, judge};
 
 use crate::config::{MembershipFiles, ServerConfig};
 use crate::disk::Faults;
+#[cfg(feature = "tls")]
+use crate::drive::Renewing;
 use crate::drive::{Asks, Driver, Quit, elections_at};
 use crate::error::StartError;
 use crate::host::replica::{Replica, ReplicaParts};
@@ -43,6 +46,8 @@ use crate::net::dial::{Dialler, UnderWay};
 use crate::net::events::{LoopEvent, Shared};
 use crate::net::handshakes::Handshakes;
 use crate::net::listen::{self, Bound, Listeners};
+use crate::net::member_addresses::MemberAddresses;
+use crate::net::member_names;
 use crate::net::oracle;
 #[cfg(feature = "tls")]
 use crate::net::reload;
@@ -125,9 +130,17 @@ impl<R: Runtime, A: Application> Server<R, A> {
             false => ClientSockets::none(),
         };
         let secure = secure(&config).await?;
+        let resolver = Resolver::default();
+        let members = MemberAddresses::default();
+        members.know(iter::once(&config.core.membership).chain(&config.core.next_membership));
+        if looks_for_members(&config) {
+            let by = (&runtime, &resolver);
+            member_names::look_up(&members, by, config.connect_timeout).await;
+        }
+        let names = (members, resolver);
         let for_clients = (bound_for_clients, clients::secure(&config).await?);
         let logins = Logins::open(config.sasl.clone().filter(|_| !config.alone)).await?;
-        let opened = Opened { told, data, kept, bound, for_clients, own, secure, logins };
+        let opened = Opened { told, data, kept, bound, for_clients, own, secure, logins, names };
         assemble(runtime, &config, opened, recorder)
     }
 }
@@ -144,6 +157,17 @@ struct Opened<R: Runtime, A: Application> {
     own: Member,
     secure: Option<Arc<Secure>>,
     logins: Option<Arc<Logins>>,
+    /// Where the members are, and what looks for them.
+    names: (MemberAddresses, Resolver),
+}
+
+/// Whether it matters where the members are: for whom places are kept, or who is let in.
+fn looks_for_members(config: &ServerConfig) -> bool {
+    #[cfg(feature = "tls")]
+    let secure = config.tls.is_some();
+    #[cfg(not(feature = "tls"))]
+    let secure = false;
+    !config.alone && (secure || config.allowed_hosts.as_ref().is_some_and(|hosts| hosts.members))
 }
 
 /// What connects the loop with the tasks around it: the loop's ends, and where tasks are spawned.
@@ -162,7 +186,7 @@ struct Wires<R> {
 fn assemble<R: Runtime, A: Application>(
     runtime: R,
     config: &ServerConfig,
-    opened: Opened<R, A>,
+    mut opened: Opened<R, A>,
     recorder: Option<Box<dyn Recorder>>,
 ) -> Result<Server<R, A>, StartError> {
     let (sender, events) = bounded(EVENTS_MAX);
@@ -175,6 +199,7 @@ fn assemble<R: Runtime, A: Application>(
     let (codec, patience) =
         (ElectionCodec::of(&config.core.election), config.core.timing.init_time());
     let mut shared = Shared::new(config.core.id, sender, patience, codec);
+    shared.members = std::mem::take(&mut opened.names.0);
     shared.packet_bytes_max = config.core.limits.read_bytes();
     let shared = Arc::new(shared);
     let wires =
@@ -220,7 +245,7 @@ fn driver<R: Runtime, A: Application>(
     wires: Wires<R>,
     mut recorder: Option<Box<dyn Recorder>>,
 ) -> Result<Box<Driver<R, A>>, StartError> {
-    let Opened { told, data, kept, bound, for_clients, own, secure, logins } = opened;
+    let Opened { told, data, kept, bound, for_clients, own, secure, logins, names } = opened;
     let Ready { log, found: Found { durable, .. }, mut application, staged, remembered, opened } =
         data;
     let Wires { runtime, shared, gate, events, quit, acceptors, links, client } = wires;
@@ -282,8 +307,9 @@ fn driver<R: Runtime, A: Application>(
         keep_alive: links.keep_alive(),
     });
     let asks = Arc::new(Inbox::new(wake(&shared.events)));
-    let (listeners, dialler) =
-        network(config, &shared, (&secure, &logins), (acceptors, links), bound);
+    let groups = (acceptors, links);
+    let around = Around { secure: &secure, logins: &logins, resolver: names.1 };
+    let (listeners, dialler) = network(config, &shared, around, groups, bound);
     Ok(Box::new(Driver {
         runtime,
         peer,
@@ -315,17 +341,26 @@ fn driver<R: Runtime, A: Application>(
         oracle: None,
         secure,
         known: (i64::MIN, None),
+        #[cfg(feature = "tls")]
+        renewing: Renewing::default(),
         listeners,
         elections_at: elections_at(&own, config.multi_address),
         multi_address: config.multi_address,
     }))
 }
 
+/// What connections between servers go through, and what finds the members.
+struct Around<'a> {
+    secure: &'a Option<Arc<Secure>>,
+    logins: &'a Option<Arc<Logins>>,
+    resolver: Resolver,
+}
+
 /// What accepts and makes connections, and the oracle's watch.
 fn network<R: Runtime>(
     config: &ServerConfig,
     shared: &Arc<Shared>,
-    (secure, logins): (&Option<Arc<Secure>>, &Option<Arc<Logins>>),
+    Around { secure, logins, resolver }: Around<'_>,
     (acceptors, links): (TaskGroup<R>, TaskGroup<R>),
     bound: Vec<Bound<R>>,
 ) -> (Listeners<R>, Dialler<R>) {
@@ -333,13 +368,18 @@ fn network<R: Runtime>(
         let (tick, runtime) = (config.core.timing.tick, acceptors.runtime.clone());
         acceptors.spawn(oracle::watch(path, tick, Arc::clone(shared), runtime));
     }
+    if looks_for_members(config) {
+        let (shared, resolver) = (Arc::clone(shared), resolver.clone());
+        let runtime = acceptors.runtime.clone();
+        acceptors.spawn(async move {
+            match member_names::watch(&shared.members, &runtime, &resolver).await {}
+        });
+    }
     #[cfg(feature = "tls")]
     if let (Some(secure), Some(tls)) = (secure, &config.tls) {
-        if let Some(every) = tls.reload {
-            let (runtime, shared) = (acceptors.runtime.clone(), Arc::clone(shared));
-            let watching = reload::watch(runtime, shared, Arc::clone(secure), every);
-            acceptors.spawn(async move { match watching.await {} });
-        }
+        let (runtime, shared) = (acceptors.runtime.clone(), Arc::clone(shared));
+        let watching = reload::watch(runtime, shared, Arc::clone(secure), tls.reload);
+        acceptors.spawn(async move { match watching.await {} });
     }
     let acceptor = Acceptor {
         shared: Arc::clone(shared),
@@ -349,6 +389,7 @@ fn network<R: Runtime>(
         links: links.clone(),
         handshakes: Arc::new(Handshakes::new(secure.is_some())),
         connections: Arc::new(AddressLimit::new(config.max_peer_connections)),
+        allowed: config.allowed_hosts.clone().map(Arc::new),
         introduction_time: config.introduction_time(),
     };
     let dialler = Dialler {
@@ -358,7 +399,7 @@ fn network<R: Runtime>(
         tasks: acceptors,
         links,
         timeout: config.connect_timeout,
-        resolver: Resolver::default(),
+        resolver,
         under_way: UnderWay::default(),
     };
     (Listeners::new(acceptor, config.listen_on_all_ips, bound), dialler)
