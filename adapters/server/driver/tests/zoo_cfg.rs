@@ -228,7 +228,7 @@ fn wrong_values_are_refused_with_file_line_key_and_value() {
         #[cfg(not(feature = "tls"))]
         ("zookeeper.client.portUnification=true", "TLS for clients is not supported yet"),
         (
-            "authProvider.1=org.apache.zookeeper.server.auth.X509AuthenticationProvider",
+            "authProvider.1=org.example.OwnAuthenticationProvider",
             "an authentication provider of its own is not supported yet",
         ),
         ("observerMasterPort=2191", "serving observers as a follower is not supported yet"),
@@ -659,7 +659,7 @@ fn a_login_that_nothing_says_how_to_do_refuses_the_file() {
         ("quorum.auth.enableSasl=true", "quorate.jaas.file is missing"),
         ("sessionRequireClientSASLAuth=true", "quorate.jaas.file is missing"),
         ("enforce.auth.enabled=true", "enforce.auth.schemes is missing"),
-        ("enforce.auth.enabled=true\nenforce.auth.schemes=x509", "some of digest, ip, sasl"),
+        ("enforce.auth.enabled=true\nenforce.auth.schemes=world", "some of digest, ip, sasl, x509"),
         ("quorum.auth.learnerRequireSasl=true", "false, unless quorum.auth.enableSasl is true"),
         (
             "quorum.auth.enableSasl=true\nquorum.auth.serverRequireSasl=true",

@@ -24,8 +24,6 @@ use quorate_core::peer::Peer;
 use quorate_core::recorder::Recorder;
 use quorate_leadership::LeadershipGate;
 use quorate_storage::Found;
-#[cfg(feature = "tls")]
-use quorate_tls::{Verdict, judge};
 
 use crate::config::{MembershipFiles, ServerConfig};
 use crate::disk::Faults;
@@ -37,20 +35,13 @@ use crate::host::replica::{Replica, ReplicaParts};
 use crate::host::service::clock;
 use crate::inbox::Inbox;
 use crate::measures::{Measures, Took};
-use crate::net::acceptor::Acceptor;
-use crate::net::address_limit::AddressLimit;
 use crate::net::client_port::{self, ClientSockets};
 use crate::net::client_tls::ClientSecure;
 use crate::net::codec::ElectionCodec;
-use crate::net::dial::{Dialler, UnderWay};
 use crate::net::events::{LoopEvent, Shared};
-use crate::net::handshakes::Handshakes;
-use crate::net::listen::{self, Bound, Listeners};
+use crate::net::listen::{self, Bound};
 use crate::net::member_addresses::MemberAddresses;
 use crate::net::member_names;
-use crate::net::oracle;
-#[cfg(feature = "tls")]
-use crate::net::reload;
 use crate::net::resolve::Resolver;
 use crate::net::sasl::Logins;
 use crate::net::tls::Secure;
@@ -59,13 +50,12 @@ use crate::proposals::Proposals;
 use crate::runtime::Runtime;
 use crate::server::clients;
 use crate::server::handle::{Handle, Server};
+use crate::server::network::{Around, looks_for_members, network, secure};
 use crate::server::open::{Ready, Recalled, check_alone, open, open_again, start_disk};
 use crate::server::run::ServerTask;
 use crate::server::wake::wake;
 use crate::status::Published;
 use crate::task_group::TaskGroup;
-#[cfg(feature = "tls")]
-use crate::threads::offload;
 use crate::wall_clock::Steps;
 
 impl<R: Runtime, A: Application> Server<R, A> {
@@ -159,15 +149,6 @@ struct Opened<R: Runtime, A: Application> {
     logins: Option<Arc<Logins>>,
     /// Where the members are, and what looks for them.
     names: (MemberAddresses, Resolver),
-}
-
-/// Whether it matters where the members are: for whom places are kept, or who is let in.
-fn looks_for_members(config: &ServerConfig) -> bool {
-    #[cfg(feature = "tls")]
-    let secure = config.tls.is_some();
-    #[cfg(not(feature = "tls"))]
-    let secure = false;
-    !config.alone && (secure || config.allowed_hosts.as_ref().is_some_and(|hosts| hosts.members))
 }
 
 /// What connects the loop with the tasks around it: the loop's ends, and where tasks are spawned.
@@ -347,93 +328,6 @@ fn driver<R: Runtime, A: Application>(
         elections_at: elections_at(&own, config.multi_address),
         multi_address: config.multi_address,
     }))
-}
-
-/// What connections between servers go through, and what finds the members.
-struct Around<'a> {
-    secure: &'a Option<Arc<Secure>>,
-    logins: &'a Option<Arc<Logins>>,
-    resolver: Resolver,
-}
-
-/// What accepts and makes connections, and the oracle's watch.
-fn network<R: Runtime>(
-    config: &ServerConfig,
-    shared: &Arc<Shared>,
-    Around { secure, logins, resolver }: Around<'_>,
-    (acceptors, links): (TaskGroup<R>, TaskGroup<R>),
-    bound: Vec<Bound<R>>,
-) -> (Listeners<R>, Dialler<R>) {
-    if let Some(path) = config.oracle_path.clone() {
-        let (tick, runtime) = (config.core.timing.tick, acceptors.runtime.clone());
-        acceptors.spawn(oracle::watch(path, tick, Arc::clone(shared), runtime));
-    }
-    if looks_for_members(config) {
-        let (shared, resolver) = (Arc::clone(shared), resolver.clone());
-        let runtime = acceptors.runtime.clone();
-        acceptors.spawn(async move {
-            match member_names::watch(&shared.members, &runtime, &resolver).await {}
-        });
-    }
-    #[cfg(feature = "tls")]
-    if let (Some(secure), Some(tls)) = (secure, &config.tls) {
-        let (runtime, shared) = (acceptors.runtime.clone(), Arc::clone(shared));
-        let watching = reload::watch(runtime, shared, Arc::clone(secure), tls.reload);
-        acceptors.spawn(async move { match watching.await {} });
-    }
-    let acceptor = Acceptor {
-        shared: Arc::clone(shared),
-        secure: secure.clone(),
-        logins: logins.clone(),
-        tasks: acceptors.clone(),
-        links: links.clone(),
-        handshakes: Arc::new(Handshakes::new(secure.is_some())),
-        connections: Arc::new(AddressLimit::new(config.max_peer_connections)),
-        allowed: config.allowed_hosts.clone().map(Arc::new),
-        introduction_time: config.introduction_time(),
-    };
-    let dialler = Dialler {
-        shared: Arc::clone(shared),
-        secure: secure.clone(),
-        logins: logins.clone(),
-        tasks: acceptors,
-        links,
-        timeout: config.connect_timeout,
-        resolver,
-        under_way: UnderWay::default(),
-    };
-    (Listeners::new(acceptor, config.listen_on_all_ips, bound), dialler)
-}
-
-/// TLS between servers, where it is wanted: its stores are read, and good.
-#[cfg(feature = "tls")]
-async fn secure(config: &ServerConfig) -> Result<Option<Arc<Secure>>, StartError> {
-    let Some(settings) = config.tls.clone().filter(|_| !config.alone) else { return Ok(None) };
-    let tls = offload("quorate-stores", || quorate_tls::Tls::open(settings)).await;
-    let tls = tls.map_err(StartError::Thread)??;
-    for notice in tls.notices() {
-        tracing::warn!(event = "tls.notice", sid = config.core.id.0, "{notice}");
-    }
-    let core = &config.core;
-    let known = [Some(&core.membership), core.next_membership.as_ref()];
-    let known: Vec<_> = known.into_iter().flatten().cloned().collect();
-    let mode = tls.settings().dialled_mode();
-    if let Verdict::Refused(mismatch) | Verdict::Told(mismatch) =
-        judge(Some(core.id), &tls.own_names(), &known, mode)
-    {
-        let (sid, seen) = (core.id.0, mismatch.certificate());
-        tracing::warn!(
-            event = "tls.notice",
-            sid,
-            "the others will not take this server's certificate for its own: {seen}"
-        );
-    }
-    Ok(Some(Arc::new(Secure::new(tls, known))))
-}
-
-#[cfg(not(feature = "tls"))]
-async fn secure(_: &ServerConfig) -> Result<Option<Arc<Secure>>, StartError> {
-    Ok(None)
 }
 
 /// A session id, made as ZooKeeper makes them: the server's id, the time in milliseconds, and room to

@@ -44,6 +44,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("server::start", Floor(4)),
     ("server::clients", Floor(3)),
     ("server::leading", Floor(3)),
+    ("server::network", Floor(1)),
     ("server::figures", Floor(3)),
     ("server::operating", Floor(3)),
     ("server::requests", Floor(3)),
