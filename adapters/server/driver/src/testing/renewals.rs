@@ -272,6 +272,10 @@ pub async fn an_ensemble_comes_to_tls_and_goes_back_and_no_write_is_lost<R: Runt
             stage.until("a write before", || writes.count() > 0).await;
             leaders += usize::from(id == leader);
             ensemble.kill(id).await;
+            if id == leader {
+                // One that is back in the middle of the election may be a candidate in it, and lead to another.
+                ensemble.agreed().await;
+            }
             let mut config = ensemble.config(id);
             if let Some((dials_tls, accepts_plain)) = step {
                 config = secure(&ensemble, &authority, id);
