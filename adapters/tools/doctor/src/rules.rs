@@ -9,7 +9,9 @@ mod live;
 mod load;
 mod logs;
 mod machine;
+mod security;
 mod settings;
+mod steps;
 mod versions;
 mod voters;
 
@@ -24,6 +26,8 @@ pub static RULES: &[&[Rule]] = &[
     addresses::RULES,
     voters::RULES,
     settings::RULES,
+    steps::RULES,
+    security::RULES,
     live::RULES,
     load::RULES,
     links::RULES,
