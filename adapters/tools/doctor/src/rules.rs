@@ -12,6 +12,7 @@ mod machine;
 mod security;
 mod settings;
 mod steps;
+mod stores;
 mod versions;
 mod voters;
 
@@ -28,6 +29,7 @@ pub static RULES: &[&[Rule]] = &[
     settings::RULES,
     steps::RULES,
     security::RULES,
+    stores::RULES,
     live::RULES,
     load::RULES,
     links::RULES,

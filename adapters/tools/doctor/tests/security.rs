@@ -1,7 +1,8 @@
 //! Faults of what protects an ensemble: TLS, logins, secrets.
 
+use quorate_core::id::ServerId;
 use quorate_doctor::Level::{Error, Notice, Warning};
-use quorate_doctor::{Facts, diagnose};
+use quorate_doctor::{Facts, Held, Readable, Stores, diagnose};
 
 use crate::ensemble::{BASICS, THREE, file, follower, leader, srvr, well, with_files, words};
 use crate::planted::{Plant, plant};
@@ -37,7 +38,95 @@ fn tls_with(more: &str) -> Facts {
     with_files(vec![file(1, &format!("{BASICS}{STORES}{TLS}{more}\n{THREE}"))])
 }
 
+/// A certificate that has so many days left of so many.
+fn held(left: i64, life: i64) -> Held {
+    let subject = "CN=zk1".to_owned();
+    let (from, to) = (NOW + (left - life) * DAY, NOW + left * DAY);
+    Held { subject, from, to, dials: true, accepts: true, members: vec![ServerId(1)] }
+}
+
+const NOW: i64 = 1_800_000_000;
+const DAY: i64 = 86_400;
+
+fn stores(change: impl FnOnce(&mut Stores)) -> Facts {
+    let mut stores = Stores {
+        id: Some(ServerId(1)),
+        file: "zk1.cfg".into(),
+        own: vec![held(200, 365)],
+        trusted: vec![Held { subject: "CN=authority".to_owned(), ..held(3000, 3650) }],
+        ..Stores::default()
+    };
+    change(&mut stores);
+    Facts { stores: vec![stores], now: Some(NOW), ..well() }
+}
+
+/// The same where all members that answer are of ours.
+fn of_ours(mut facts: Facts) -> Facts {
+    for member in &mut facts.members {
+        let text = srvr("follower", 0x1_0000_0010).replace("3.9.5-293c", "3.8.0-quorate-0.1.0");
+        member.client.as_mut().unwrap().answer = Ok(words(&text, ""));
+    }
+    facts
+}
+
 pub(crate) const PLANTS: &[Plant] = &[
+    plant("cfg.tls-store", Error, "server 1, zk1.cfg", "own.p12: the password is wrong", || {
+        stores(|stores| stores.problems.push("/own.p12: the password is wrong".to_owned()))
+    }),
+    plant("cfg.tls-store", Error, "server 1, zk1.cfg", "CN=zk1 does not hold yet", || {
+        stores(|stores| stores.own = vec![held(370, 365)])
+    }),
+    plant("cfg.tls-java-cannot-read", Warning, "server 1, zk1.cfg", "not PKCS#8", || {
+        stores(|stores| stores.java_cannot.push("the key is not PKCS#8".to_owned()))
+    }),
+    plant("cfg.tls-java-cannot-read", Notice, "server 1, zk1.cfg", "not PKCS#8", || {
+        of_ours(stores(|stores| stores.java_cannot.push("the key is not PKCS#8".to_owned())))
+    }),
+    plant(
+        "cfg.secret-mode",
+        Warning,
+        "server 1, zk1.cfg, ssl.quorum.keyStore.passwordPath",
+        "/secret may be read",
+        || {
+            let (file, path) = ("zk1.cfg".into(), "/secret".into());
+            let key = "ssl.quorum.keyStore.passwordPath".to_owned();
+            Facts {
+                readable: vec![Readable { id: Some(ServerId(1)), file, key, path, mode: 0o644 }],
+                ..well()
+            }
+        },
+    ),
+    plant(
+        "live.tls-expired",
+        Error,
+        "server 1, zk1.cfg, key store",
+        "CN=zk1 ended 2 days ago",
+        || stores(|stores| stores.own = vec![held(-2, 365)]),
+    ),
+    plant(
+        "live.tls-expired",
+        Warning,
+        "server 1, zk1.cfg, trust store",
+        "CN=zk1 ended 24 h ago",
+        || stores(|stores| stores.trusted.push(held(-1, 365))),
+    ),
+    plant(
+        "live.tls-expiring",
+        Warning,
+        "server 1, zk1.cfg, key store",
+        "CN=zk1 ends in 29 days",
+        || stores(|stores| stores.own = vec![held(29, 365)]),
+    ),
+    plant(
+        "live.tls-expiring",
+        Error,
+        "server 1, zk1.cfg, key store",
+        "CN=zk1 ends in 2 days",
+        || stores(|stores| stores.own = vec![held(2, 365)]),
+    ),
+    plant("live.tls-expiring", Warning, "server 1, zk1.cfg, trust store", "ends in 47 h", || {
+        stores(|stores| stores.trusted = vec![Held { to: NOW + 2 * DAY - 1, ..held(2, 3650) }])
+    }),
     plant(
         "cfg.tls-differ",
         Error,
@@ -185,4 +274,16 @@ fn a_password_is_in_no_finding() {
     let members = vec![follower(1), follower(2), leader(3)];
     let facts = Facts { members, ..well() };
     assert_eq!(told(&facts), [""; 0]);
+}
+
+#[test]
+fn stores_that_hold_for_long_or_are_replaced_every_day_are_no_fault() {
+    for own in [held(200, 365), held(31, 365), held(29, 60)] {
+        let facts = stores(|stores| stores.own = vec![own]);
+        assert!(!diagnose(&facts).iter().any(|found| found.rule.starts_with("live.tls")));
+    }
+    // A day, of which ten hours are left.
+    let of_a_day = Held { from: NOW - 14 * 3600, to: NOW + 10 * 3600, ..held(1, 1) };
+    let facts = stores(|stores| stores.own = vec![of_a_day]);
+    assert!(!diagnose(&facts).iter().any(|found| found.rule.starts_with("live.tls")));
 }

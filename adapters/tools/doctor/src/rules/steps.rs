@@ -134,8 +134,8 @@ fn cut(here: &ConfigFile, there: &ConfigFile) -> Option<(&'static str, &'static 
     match (tls_step(here), tls_step(there)) {
         (0, 2 | 3) => return Some((SSL, "that one dials with TLS, and there is none here")),
         (2 | 3, 0) => return Some((SSL, "it dials with TLS, and there is none there")),
-        (0 | 1, 3) => return Some((SSL, "it dials without TLS, which is wanted there")),
-        (3, 0 | 1) => return Some((SSL, "that one dials without TLS, which is wanted here")),
+        (1, 3) => return Some((SSL, "it dials without TLS, which is wanted there")),
+        (3, 1) => return Some((SSL, "that one dials without TLS, which is wanted here")),
         (0, _) | (_, 0) | (1, 1) => return None,
         _ => {}
     }
