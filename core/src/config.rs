@@ -5,6 +5,7 @@
 //!           ├─ timing      ticks, waits, time-outs
 //!           ├─ election    fast leader election, or elections by generation
 //!           ├─ limits      what others can make us hold
+//!           ├─ strangers   what servers may do that no membership names
 //!           └─ history     what of the history is kept at hand
 //! ```
 //!
@@ -15,6 +16,7 @@ mod check;
 mod election;
 mod error;
 mod limits;
+mod strangers;
 mod timing;
 
 use core::time::Duration;
@@ -22,6 +24,7 @@ use core::time::Duration;
 pub use crate::config::election::{Election, Generations, Ties};
 pub use crate::config::error::ConfigError;
 pub use crate::config::limits::{HistoryLimits, Limits};
+pub use crate::config::strangers::{Forged, Strangers};
 pub use crate::config::timing::Timing;
 use crate::id::ServerId;
 use crate::membership::Membership;
@@ -60,6 +63,8 @@ pub struct Config {
     pub forgotten: i64,
     /// Whether an outside arbiter decides for a two-server ensemble (`oraclePath`).
     pub oracle: bool,
+    /// What servers may do that are in no configuration, while this server leads.
+    pub strangers: Strangers,
     /// Every bound on what others can make us hold.
     pub limits: Limits,
     /// How much history is kept at hand, and how often the application's state is put on disk.
@@ -107,6 +112,7 @@ impl Config {
             keeps_sessions: false,
             forgotten: 0,
             oracle: false,
+            strangers: Strangers::default(),
             limits: Limits::default(),
             history: HistoryLimits::default(),
             protocol: LearnerInfo::PROTOCOL,

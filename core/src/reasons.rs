@@ -170,6 +170,12 @@ pub enum Hangup {
     /// The learner's history is newer than ours, and no election can settle that.
     #[error("its history ends at {0}, beyond ours")]
     NewerHistory(Zxid),
+    /// It is in no configuration, and such are not let in.
+    #[error("server {0} is in no configuration, and is not let in")]
+    Stranger(ServerId),
+    /// It is in no configuration, and says that its client is a superuser.
+    #[error("server {0} is in no configuration, and says that its client is a superuser")]
+    ForgedIdentity(ServerId),
     /// Its snapshots would mean nothing to us, or ours to it.
     #[error("protocol {0:#x} belongs to another kind of application")]
     OtherApplication(i32),

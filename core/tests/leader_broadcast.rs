@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use crate::support::*;
 use bytes::Bytes;
-use quorate_core::config::Config;
+use quorate_core::config::{Config, Strangers};
 use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, Origin, ServerId};
 use quorate_core::input::Event;
 use quorate_core::membership::Membership;
-use quorate_core::message::{LearnerInfo, Packet, Request, Run};
+use quorate_core::message::{Identity, LearnerInfo, Packet, Request, Run};
 use quorate_core::output::{Output, Write};
 use quorate_core::reasons::{Hangup, Refusal};
 use quorate_core::reconfiguration::Reconfiguration;
@@ -629,6 +629,80 @@ fn a_learner_that_asks_without_end_loses_its_link() {
         assert!(asked > 16, "{asked}");
         assert!(bench.is_up(two) && bench.status().serving);
     }
+}
+
+// --- strangers ---
+
+fn asking(schemes: &[&str]) -> Request {
+    let identity = |scheme: &&str| Identity { scheme: (*scheme).to_owned(), id: String::new() };
+    Request { identities: Some(schemes.iter().map(identity).collect()), ..request(1) }
+}
+
+/// CVE-2018-8012, and what is left of it in a ZooKeeper without TLS: whoever reaches the quorum port may be an observer of
+/// any id, and its requests are believed, a superuser's among them.
+#[test]
+fn a_superuser_of_a_server_that_is_no_member_ends_its_link() {
+    for strangers in [Strangers::Allow, Strangers::IpOnly] {
+        let (mut bench, two) = leader_with(|config| config.strangers = strangers);
+        for follows in [false, true] {
+            let link = join(&mut bench, 77, follows);
+            let seen = bench.receive(link, Packet::Request(asking(&["ip", "super"])));
+            assert_eq!(seen.hung_up(link), Some(Hangup::ForgedIdentity(s(77))));
+            assert!(!seen.0.iter().any(|output| matches!(output, Output::Prepare { .. })));
+        }
+        let seen = bench.receive(two, Packet::Request(asking(&["ip", "super"])));
+        assert!(
+            seen.0.iter().any(|output| matches!(output, Output::Prepare { .. })),
+            "a member's is"
+        );
+    }
+}
+
+#[test]
+fn what_else_a_stranger_says_of_its_clients_is_believed_as_far_as_that_is_allowed() {
+    for (strangers, left) in [(Strangers::Allow, 2), (Strangers::IpOnly, 1)] {
+        let (mut bench, _) = leader_with(|config| config.strangers = strangers);
+        let link = join(&mut bench, 77, false);
+        let seen = bench.receive(link, Packet::Request(asking(&["ip", "digest"])));
+        let prepared = seen.0.iter().find_map(|output| {
+            let Output::Prepare { request, .. } = output else { return None };
+            request.identities.clone()
+        });
+        assert_eq!(prepared.map(|identities| identities.len()), Some(left), "{strangers:?}");
+        assert!(bench.is_up(link));
+    }
+}
+
+/// Nothing of the history leaves, not even the epoch.
+#[test]
+fn a_stranger_that_is_not_let_in_is_told_nothing() {
+    let (mut bench, _) = leader_with(|config| config.strangers = Strangers::Refuse);
+    let unnamed = LearnerInfo { id: None, ..info(0, 0) };
+    for info in [info(77, 0), info(i64::MAX, 0), info(-1, 0), info(i64::MIN, 0), unnamed] {
+        for packet in [Packet::FollowerInfo(info.clone()), Packet::ObserverInfo(info)] {
+            let link = bench.learner();
+            let seen = bench.receive(link, packet);
+            assert!(matches!(seen.hung_up(link), Some(Hangup::Stranger(_))), "{seen:?}");
+            assert_eq!(seen.sent(link), []);
+        }
+    }
+    join(&mut bench, 9, false);
+    join(&mut bench, 1, true);
+}
+
+/// A server that claims a negative id would take the place of an observer without one.
+#[test]
+fn an_observer_without_an_id_keeps_its_link_whatever_id_another_claims() {
+    let (mut bench, _) = leader();
+    let unnamed = LearnerInfo { id: None, ..info(0, 5) };
+    let first = bench.learner();
+    bench.receive(first, Packet::ObserverInfo(unnamed));
+    for claimed in [-1, -2, i64::MIN, i64::MAX] {
+        let link = bench.learner();
+        let seen = bench.receive(link, Packet::ObserverInfo(info(claimed, 5)));
+        assert_eq!((seen.hangups(), seen.names(link)), (vec![], vec!["LEADERINFO"]), "{claimed}");
+    }
+    assert!(bench.is_up(first));
 }
 
 #[test]

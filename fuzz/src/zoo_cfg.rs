@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use quorate_core::config::{Election, Generations, Ties};
+use quorate_core::config::{Election, Generations, Strangers, Ties};
 use quorate_driver::zoo_cfg::{ConfigError, ZooCfg};
 
 /// Feeds these bytes: up to three texts with a zero byte between them. What the first needs at least stands
@@ -94,6 +94,13 @@ fn written(cfg: &ZooCfg) -> String {
     say("multiAddress.enabled", Some(cfg.multi_address.to_string()));
     say("fsync.warningthresholdms", Some(ms(&cfg.fsync_warning)));
     say("quorate.maxPeerCnxns", Some(cfg.max_peer_connections.to_string()));
+    say("quorate.quorumAllow", cfg.exposure.allowed_hosts.as_ref().map(ToString::to_string));
+    let strangers = match cfg.exposure.strangers {
+        Strangers::Allow => "allow",
+        Strangers::IpOnly => "ip-only",
+        Strangers::Refuse => "refuse",
+    };
+    say("quorate.strangers", Some(strangers.to_owned()));
     say("quorumCnxnTimeoutMs", Some(ms(&cfg.introduction_timeout)));
     say("autopurge.purgeInterval", cfg.snapshots_kept.map(|_| "1".to_owned()));
     say("autopurge.snapRetainCount", cfg.snapshots_kept.map(|kept| kept.to_string()));

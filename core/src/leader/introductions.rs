@@ -49,6 +49,8 @@ pub(super) fn on_info(
     follower: bool,
 ) -> RoleChange {
     let ours = cx.config.membership.version();
+    // No other server has a negative one: those are ours, for the anonymous.
+    let id = info.id.filter(|id| id.0 >= 0 && *id != ServerId::ANONYMOUS_OBSERVER);
     // A version that a leader gave tells of no change: a learner that has none knows as much.
     let newer = is_change(info.config_version) && is_later(info.config_version, ours);
     // No epoch is left above its promise. We do not stop for the word of one, unless it is ours too.
@@ -61,6 +63,8 @@ pub(super) fn on_info(
         Some(Hangup::NewerConfiguration { theirs: info.config_version, ours })
     } else if info.id == Some(cx.config.id) {
         Some(Hangup::OwnId(cx.config.id))
+    } else if !(cx.config.strangers.may_learn() || id.is_some_and(|id| cx.config.is_member(id))) {
+        Some(Hangup::Stranger(id.unwrap_or(ServerId::ANONYMOUS_OBSERVER)))
     } else if !info.accepted_epoch.is_valid() || spent {
         Some(Hangup::EpochOutOfRange(info.accepted_epoch))
     } else {
@@ -68,12 +72,12 @@ pub(super) fn on_info(
     };
     if let Some(reason) = refuse {
         state.drop_learner(cx, link, reason);
-        return match info.id.filter(|_| follower && newer) {
+        return match id.filter(|_| follower && newer) {
             Some(voter) => give_way(cx, state, voter),
             None => RoleChange::Stay,
         };
     }
-    let id = info.id.unwrap_or_else(|| state.learners.name_anonymous());
+    let id = id.unwrap_or_else(|| state.learners.name_anonymous());
     if let Some(old) = state.learners.link_of(id) {
         // Its acknowledgements go with the old link, before the new one is answered.
         state.drop_learner(cx, old, Hangup::Replaced(id));

@@ -165,8 +165,14 @@ impl Leader {
         &mut self,
         cx: &mut Context<'_>,
         link: LinkId,
-        request: Request,
+        mut request: Request,
     ) -> RoleChange {
+        let Some(learner) = self.state.learners.get(link) else { return RoleChange::Stay };
+        let (id, rule) = (learner.id, cx.config.strangers);
+        if !cx.config.is_member(id) && rule.look_at(&mut request).is_err() {
+            self.state.drop_learner(cx, link, Hangup::ForgedIdentity(id));
+            return RoleChange::Stay;
+        }
         let Phase::Broadcast(broadcast) = &mut self.state.phase else { return RoleChange::Stay };
         if !broadcast.on_request(cx, &mut self.state.learners, link, request) {
             self.state.drop_learner(cx, link, Hangup::TooManyRequests);

@@ -5,6 +5,7 @@
 mod common;
 mod conformance;
 mod examples;
+mod exposed;
 mod interop;
 mod interop_claims;
 mod interop_history;

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quorate_driver::testing::Stage;
+use quorate_driver::testing::{Stage, renewals, tls};
 use quorate_tokio::Tokio;
 
 #[tokio::test]
@@ -29,6 +29,28 @@ async fn an_election_that_does_not_end_is_in_the_log() {
     assert!(votes.iter().any(|line| line.contains("round=1")), "{votes:#?}");
     let story = lines.with("state");
     assert!(story.iter().all(|line| line.contains("reason=")), "{story:#?}");
+}
+
+/// Once for each peer, so that an operator knows who still links without TLS when there should be none.
+#[tokio::test]
+async fn a_peer_without_tls_is_in_the_log_once() {
+    let lines = Lines::default();
+    let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    tls::a_peer_without_tls_comes_again_and_again(Stage::new([Tokio])).await;
+    let told = lines.with("tls.plain_link");
+    assert!(told.len() == 1 && told[0].contains("peer=201"), "{told:#?}");
+}
+
+#[tokio::test]
+async fn links_that_are_made_anew_are_in_the_log() {
+    let lines = Lines::default();
+    let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    renewals::an_authority_is_replaced_in_three_steps_while_writes_go_on(Stage::new([Tokio])).await;
+    let told = lines.with("tls.closed");
+    assert!(told.len() >= 2 && told[0].contains("unknown-authority"), "{told:#?}");
+    assert!(lines.with("tls.reloaded").len() >= 9);
 }
 
 /// What was logged.

@@ -14,9 +14,13 @@ mod notes;
 mod outage;
 mod outputs;
 mod publish;
+#[cfg(feature = "tls")]
+mod renewing;
 
 pub(crate) use clients::{ClientLinks, Place};
 pub(crate) use outage::{Outage, Reopen, Reopened};
+#[cfg(feature = "tls")]
+pub(crate) use renewing::Renewing;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -99,6 +103,9 @@ pub(crate) struct Driver<R: Runtime, A: Application> {
     pub(crate) secure: Option<Arc<Secure>>,
     /// The versions of the memberships by which certificates are judged.
     pub(crate) known: (i64, Option<i64>),
+    /// Links whose keys are nearly worn.
+    #[cfg(feature = "tls")]
+    pub(crate) renewing: Renewing,
     /// The ports of this server.
     pub(crate) listeners: Listeners<R>,
     /// Where its introductions say that it listens for elections.
@@ -210,6 +217,8 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         self.wake_links(&mut turn.queued, now);
         self.run_application(at, turn)?;
         self.wake_links(&mut turn.queued, now);
+        #[cfg(feature = "tls")]
+        self.renew_worn(turn);
         self.publish_in_time(&mut turn.reports, now);
         // A caller that is told that another server leads finds nothing here that says otherwise.
         if let (Some(outcome), Some(answer)) = (turn.transferred.take(), self.transfer.as_ref()) {

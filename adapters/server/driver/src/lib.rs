@@ -38,6 +38,7 @@
 //! client (64 MiB, beyond that its connection ends; the service is told what was written, and holds back earlier).
 #![forbid(unsafe_code, unused_must_use)]
 
+mod allowed_hosts;
 mod audit;
 mod config;
 mod disk;
@@ -65,6 +66,7 @@ mod turns;
 mod wall_clock;
 pub mod zoo_cfg;
 
+pub use allowed_hosts::{AllowedHosts, Network, NoNetwork};
 #[cfg(feature = "tls")]
 pub use config::SecureClients;
 pub use config::{BuildError, ServerConfig, ServerConfigBuilder, replace_membership};

@@ -34,6 +34,8 @@ pub(crate) mod listen;
 mod listen_address;
 mod listening_socket;
 pub(crate) mod login_outcomes;
+pub(crate) mod member_addresses;
+pub(crate) mod member_names;
 pub(crate) mod open_links;
 pub(crate) mod oracle;
 pub(crate) mod outbound;
@@ -47,6 +49,8 @@ pub(crate) mod reload;
 mod replayed;
 pub(crate) mod resolve;
 pub(crate) mod sasl;
+#[cfg(feature = "tls")]
+pub(crate) mod secure_links;
 #[cfg_attr(not(feature = "tls"), path = "net/no_tls.rs")]
 pub(crate) mod tls;
 pub(crate) mod tls_failures;

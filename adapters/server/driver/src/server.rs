@@ -4,6 +4,7 @@ mod clients;
 mod figures;
 mod handle;
 mod leading;
+mod network;
 mod open;
 mod operating;
 mod patience;

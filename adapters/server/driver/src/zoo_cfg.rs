@@ -33,6 +33,8 @@
 //! | `quorate.election.ties` | `rank` | by generation: of equally new servers the highest id leads, or the `first` that asks |
 //! | `quorate.finishWhenSettled` | true | an election ends as soon as nothing outstanding can change it, rather than 200 ms later |
 //! | `quorate.maxPeerCnxns` | 512 | how many connections one address may have to the election and quorum ports |
+//! | `quorate.quorumAllow` | everywhere | from where connections to the election and quorum ports are taken: `members`, networks such as `10.1.0.0/16`, or both between commas |
+//! | `quorate.strangers` | `allow` | what servers may do that are in no configuration: learn, and be believed what they say of their clients but for a superuser; with `ip-only` the address alone is believed; with `refuse` they do not learn, and a server has to be added before it joins |
 //! | `quorate.maxWatchesPerConnection` | 1000000 | how many paths one connection of a client may watch |
 //! | `quorate.maxWatches` | 10000000 | how many all of them may together, each for itself |
 //! | `quorate.jaas.file` | as `-Djava.security.auth.login.config` | the JAAS file with who logs in by SASL, of servers and of clients; of ZooKeeper's login modules that for digests alone |
@@ -44,6 +46,10 @@
 //! | `quorate.self` | none | the server's own line while the membership has none for it: before it joins, after it was removed |
 //! | `quorate.ssl.identity` | `member` | with TLS between servers, what a certificate has to say about the server that is claimed with it: that it names a host of its line (`member`), `urn:quorate:server:N` (`id`), nothing (`off`), or as `member` and only told (`warn`); `off` if `ssl.quorum.hostnameVerification` is false |
 //! | `quorate.ssl.reloadInterval` | 10000 | every how many ms it is looked whether the stores of TLS have changed; where ZooKeeper does so only with `sslQuorumReloadCertFiles=true`, and for clients `client.certReload=true`, here `false` turns it off |
+//! | `quorate.ssl.crlFile` | none | a file with lists of revoked certificates of those who sign members', in PEM, several one after the other; a certificate whose authority has no list in it is refused |
+//! | `quorate.ssl.crlStrict` | false | whether a list whose next update is overdue says nothing any more, rather than a warning |
+//! | `quorate.ssl.closeExpired` | false | whether a link is closed when the certificate of its other side ends |
+//! | `quorate.ssl.closeOnReload` | `untrusted` | which links are closed when the stores have changed, one a second: those whose other side would not be let in now, those with a certificate that has ended (`expired`), or `none` |
 //! | `quorate.membership.forget` | 0 | the operator's word: changes of the membership up to this version bind this server no more |
 //!
 //! # Defaults that differ
@@ -67,6 +73,7 @@ mod client_ports;
 mod client_tls;
 mod clients;
 mod entries;
+mod exposed;
 mod findings;
 mod flags;
 mod foreign;
@@ -95,6 +102,7 @@ pub use crate::zoo_cfg::audit::{AuditLog, AuditSettings, AuditTarget, WhenFull};
 #[cfg(feature = "tls")]
 pub use crate::zoo_cfg::client_tls::ClientTlsSettings;
 pub use crate::zoo_cfg::clients::{ClientSettings, JavaVersion};
+pub use crate::zoo_cfg::exposed::Exposure;
 pub use crate::zoo_cfg::findings::{Caution, ConfigError, Place, Setting, Warning};
 pub use crate::zoo_cfg::flags::JvmFlags;
 pub use crate::zoo_cfg::http::{AdminSettings, HttpSettings};
@@ -146,6 +154,8 @@ pub struct ZooCfg {
     /// (`quorate.maxPeerCnxns`, 512; 0 for any number), see
     /// [`ServerConfig::max_peer_connections`](crate::ServerConfig::max_peer_connections).
     pub max_peer_connections: usize,
+    /// Who may use the election and the quorum port, and for what.
+    pub exposure: Exposure,
     /// How often binding the election port is tried again, a second apart; 0 for ever
     /// (`electionPortBindRetry`, 3).
     pub election_bind_retries: u32,

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use quorate_core::address::HostPort;
+use quorate_core::config::Strangers;
 use quorate_core::id::ServerId;
 use quorate_core::membership::Role;
 use quorate_driver::zoo_cfg::{
@@ -177,6 +178,11 @@ fn every_key_with_and_without_its_prefix() {
     let cfg = good(&format!("{BASE}{THREE}quorate.maxPeerCnxns=0\n4lw.commands.whitelist=*\n"));
     assert_eq!(cfg.max_peer_connections, 0);
     assert!(cfg.answers("anything"));
+    assert_eq!((cfg.exposure.allowed_hosts, cfg.exposure.strangers), (None, Strangers::Allow));
+    let exposed = "quorate.quorumAllow=members, 10.1.0.0/16\nquorate.strangers=ip-only\n";
+    let cfg = good(&format!("{BASE}{THREE}{exposed}"));
+    assert_eq!(cfg.exposure.allowed_hosts.unwrap().to_string(), "members,10.1.0.0/16");
+    assert_eq!(cfg.exposure.strangers, Strangers::IpOnly);
 }
 
 #[test]
@@ -209,15 +215,20 @@ fn wrong_values_are_refused_with_file_line_key_and_value() {
         ("zookeeper.portUnification=true", "TLS between servers is not supported yet"),
         (
             "ssl.quorum.ocsp=true",
-            "asking an authority whether a certificate is revoked is not supported yet",
+            "asking an authority whether a certificate is revoked, in place of the lists that quorate.ssl.crlFile names, \
+             is not supported yet",
         ),
-        ("quorate.ssl.crlFile=/x", "a list of revoked certificates is not supported yet"),
+        #[cfg(not(feature = "tls"))]
+        ("quorate.ssl.crlFile=/x", "TLS between servers is not supported yet"),
+        ("quorate.quorumAllow=members,zk1", "should be members, networks or both"),
+        ("quorate.quorumAllow=10.0.0.0/33", "should be members, networks or both"),
+        ("quorate.strangers=deny", "should be allow, ip-only or refuse"),
         #[cfg(not(feature = "tls"))]
         ("secureClientPort=2281", "TLS for clients is not supported yet"),
         #[cfg(not(feature = "tls"))]
         ("zookeeper.client.portUnification=true", "TLS for clients is not supported yet"),
         (
-            "authProvider.1=org.apache.zookeeper.server.auth.X509AuthenticationProvider",
+            "authProvider.1=org.example.OwnAuthenticationProvider",
             "an authentication provider of its own is not supported yet",
         ),
         ("observerMasterPort=2191", "serving observers as a follower is not supported yet"),
@@ -648,7 +659,7 @@ fn a_login_that_nothing_says_how_to_do_refuses_the_file() {
         ("quorum.auth.enableSasl=true", "quorate.jaas.file is missing"),
         ("sessionRequireClientSASLAuth=true", "quorate.jaas.file is missing"),
         ("enforce.auth.enabled=true", "enforce.auth.schemes is missing"),
-        ("enforce.auth.enabled=true\nenforce.auth.schemes=x509", "some of digest, ip, sasl"),
+        ("enforce.auth.enabled=true\nenforce.auth.schemes=world", "some of digest, ip, sasl, x509"),
         ("quorum.auth.learnerRequireSasl=true", "false, unless quorum.auth.enableSasl is true"),
         (
             "quorum.auth.enableSasl=true\nquorum.auth.serverRequireSasl=true",
@@ -721,7 +732,9 @@ fn every_setting_of_our_own_is_documented() {
         include_str!("../src/zoo_cfg/parse.rs"),
         include_str!("../src/zoo_cfg/clients.rs"),
         include_str!("../src/zoo_cfg/log.rs"),
+        include_str!("../src/zoo_cfg/exposed.rs"),
         include_str!("../src/zoo_cfg/sasl.rs"),
+        include_str!("../src/zoo_cfg/tls.rs"),
     ];
     let (page, _) = sources[0].split_once("\nmod ").unwrap();
     let mut known = 0;
@@ -1123,7 +1136,8 @@ mod tls {
     use std::time::Duration;
 
     use quorate_tls::{
-        ClientAuth, IdentityMode, Password, StoreKind, StorePassword, Suite, Versions,
+        ClientAuth, CloseOnReload, IdentityMode, Password, RevokedFile, StoreKind, StorePassword,
+        Suite, Versions,
     };
 
     use super::*;
@@ -1182,6 +1196,17 @@ mod tls {
         assert_eq!(settings.versions, Versions { tls12: false, tls13: true });
         assert_eq!(cfg.warnings.len(), 1, "{:?}", cfg.warnings);
 
+        let lists = with(
+            "sslQuorum=true\nquorate.ssl.crlFile=/lists.pem\nquorate.ssl.crlStrict=true\n\
+             quorate.ssl.closeExpired=true\nquorate.ssl.closeOnReload=expired\nssl.quorum.crl=false\n",
+        );
+        assert_eq!(lists.warnings, []);
+        let settings = lists.tls.unwrap();
+        let path = "/lists.pem".into();
+        assert_eq!(settings.revoked, Some(RevokedFile { path, strict: true }));
+        assert!(settings.close_expired);
+        assert_eq!(settings.close_on_reload, CloseOnReload::Expired);
+
         assert_eq!(with("").tls, None);
         assert_eq!(
             with("sslQuorum=false\n").warnings.len(),
@@ -1201,6 +1226,9 @@ mod tls {
             ),
             ("ssl.quorum.ciphersuites=TLS_NULL", "should be some of TLS_AES_128_GCM_SHA256"),
             ("ssl.quorum.clientAuth=perhaps", "should be none, want or need"),
+            ("quorate.ssl.closeOnReload=all", "should be none, expired or untrusted"),
+            ("quorate.ssl.closeExpired=often", "should be true or false"),
+            ("quorate.ssl.crlFile=", "should be a path"),
             ("quorate.ssl.identity=any", "should be off, warn, member or id"),
         ] {
             let error =

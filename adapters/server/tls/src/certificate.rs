@@ -87,6 +87,11 @@ impl<'a> Certificate<'a> {
         Ok(names)
     }
 
+    /// When it ends, in seconds since 1970.
+    pub(crate) fn ends(&self) -> i64 {
+        self.0.validity().not_after.timestamp()
+    }
+
     /// Whether it holds at this moment.
     pub(crate) fn check_time(&self, now: UnixTime) -> Result<(), Failure> {
         let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);

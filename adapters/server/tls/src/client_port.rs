@@ -48,11 +48,11 @@ impl ClientTls {
         let provider = Arc::new(provider(settings.versions, &settings.suites)?);
         let (own, mut notices) = own(&settings.key_store, may_accept, &provider)?;
         let (trust, client_auth) = match &settings.trust_store {
-            None => (TrustSet::new(Vec::new()), ClientAuth::None),
+            None => (TrustSet::new(Vec::new(), None), ClientAuth::None),
             Some(file) => {
                 let trusted = stores::trusted(file)?;
                 notices.extend(told(file, &trusted.notices));
-                (TrustSet::new(trusted.certificates), settings.client_auth)
+                (TrustSet::new(trusted.certificates, None), settings.client_auth)
             }
         };
         let verifier = Verifier {

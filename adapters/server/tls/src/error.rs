@@ -37,6 +37,14 @@ pub enum StoreError {
         #[source]
         source: Unusable,
     },
+    /// A file with lists of revoked certificates holds none that can be used.
+    #[error("{}: {what}", file.display())]
+    Revoked {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
     /// Key and certificate do not belong together, or cannot be used here.
     #[error("{}: the key of {subject} is {what}", file.display())]
     Key {

@@ -30,6 +30,9 @@ mod marks;
 mod names;
 mod provider;
 mod reason;
+mod records;
+mod renewal;
+mod revoked;
 mod settings;
 mod stores;
 mod tls;
@@ -46,7 +49,12 @@ pub use marks::Marks;
 pub use names::{Named, PeerNames};
 pub use quorate_keystore::{Kind as StoreKind, Password};
 pub use reason::{Failure, Reason};
+pub use records::Records;
+pub use renewal::{Renewals, Worn, WornKind};
 pub use rustls;
-pub use settings::{ClientAuth, Settings, StoreFile, StorePassword, Suite, Versions, store_kind};
-pub use tls::{Notice, Tls, names_of};
+pub use settings::{
+    ClientAuth, CloseOnReload, RevokedFile, Settings, StoreFile, StorePassword, Suite, Versions,
+    store_kind,
+};
+pub use tls::{Notice, Tls, end_of, names_of};
 pub use verifier::Check;

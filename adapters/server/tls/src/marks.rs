@@ -20,18 +20,15 @@ struct Mark {
 impl Marks {
     /// Those of now. Links are followed. Blocks.
     pub fn of(settings: &Settings) -> Self {
-        Self::of_stores([&settings.key_store, &settings.trust_store])
+        let mut marks = Self::of_stores([&settings.key_store, &settings.trust_store]);
+        marks.0.push(mark(settings.revoked.as_ref().map(|file| &*file.path)));
+        marks
     }
 
     /// Those of these stores.
     pub(crate) fn of_stores<'a>(stores: impl IntoIterator<Item = &'a StoreFile>) -> Self {
-        Self(
-            stores
-                .into_iter()
-                .flat_map(|store| [Some(&*store.path), password(store)])
-                .map(mark)
-                .collect(),
-        )
+        let files = stores.into_iter().flat_map(|store| [Some(&*store.path), password(store)]);
+        Self(files.map(mark).collect())
     }
 }
 

@@ -20,7 +20,7 @@ pub enum Reason {
     Identity,
     /// It may not be used for this.
     Usage,
-    /// Its authority has taken it back.
+    /// Its authority has taken it back, or no list of what that takes back is at hand.
     Revoked,
     /// There was none.
     NoCertificate,
@@ -172,7 +172,10 @@ fn of_certificate(error: &CertificateError) -> Reason {
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             Reason::NotYetValid
         }
-        CertificateError::Revoked | CertificateError::UnknownRevocationStatus => Reason::Revoked,
+        CertificateError::Revoked
+        | CertificateError::UnknownRevocationStatus
+        | CertificateError::ExpiredRevocationList
+        | CertificateError::ExpiredRevocationListContext { .. } => Reason::Revoked,
         CertificateError::UnknownIssuer => Reason::UnknownAuthority,
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
             Reason::Usage

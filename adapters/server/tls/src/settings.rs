@@ -35,6 +35,16 @@ pub struct Settings {
     /// How often it is looked whether the stores have changed (`quorate.ssl.reloadInterval`; 10 s); never, if none
     /// (`sslQuorumReloadCertFiles=false`). Links that are up stay as they are.
     pub reload: Option<Duration>,
+    /// Lists of revoked certificates, if there are any (`quorate.ssl.crlFile`).
+    pub revoked: Option<RevokedFile>,
+    /// Whether a link is closed when the certificate of the other side ends (`quorate.ssl.closeExpired`); it is told either
+    /// way.
+    pub close_expired: bool,
+    /// Which links are closed when the stores have changed (`quorate.ssl.closeOnReload`).
+    pub close_on_reload: CloseOnReload,
+    /// After how many records in one direction a link over TLS 1.2 ends, if its cipher does not set less: it is made anew
+    /// before.
+    pub records_max: u64,
 }
 
 impl Settings {
@@ -52,6 +62,10 @@ impl Settings {
             identity: IdentityMode::Member,
             handshake_time: Duration::from_secs(5),
             reload: Some(Duration::from_secs(10)),
+            revoked: None,
+            close_expired: false,
+            close_on_reload: CloseOnReload::Untrusted,
+            records_max: u64::MAX,
         }
     }
 
@@ -77,6 +91,39 @@ impl StoreFile {
     /// A file without a password, whose name says what it is.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), kind: None, password: None }
+    }
+}
+
+/// A file with lists of revoked certificates, in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RevokedFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether a list counts no more when its next update is overdue, so that its authority's certificates are refused
+    /// (`quorate.ssl.crlStrict`).
+    pub strict: bool,
+}
+
+/// Which links are closed, one after the other, when stores have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseOnReload {
+    /// None.
+    None,
+    /// Those with a certificate that has ended.
+    Expired,
+    /// Those with a certificate that would not be trusted now, for whatever reason.
+    Untrusted,
+}
+
+impl CloseOnReload {
+    /// The one of this name; none if there is none.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "none" => Some(Self::None),
+            "expired" => Some(Self::Expired),
+            "untrusted" => Some(Self::Untrusted),
+            _ => None,
+        }
     }
 }
 

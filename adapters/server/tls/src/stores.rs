@@ -7,7 +7,8 @@ use quorate_keystore::{KeyStore, Password, TrustStore, key_store, trust_store};
 use zeroize::Zeroizing;
 
 use crate::error::StoreError;
-use crate::settings::{StoreFile, StorePassword};
+use crate::revoked::Revoked;
+use crate::settings::{RevokedFile, StoreFile, StorePassword};
 
 /// Reads the key and its certificates.
 pub(crate) fn own(file: &StoreFile) -> Result<KeyStore, StoreError> {
@@ -19,6 +20,11 @@ pub(crate) fn own(file: &StoreFile) -> Result<KeyStore, StoreError> {
 pub(crate) fn trusted(file: &StoreFile) -> Result<TrustStore, StoreError> {
     let (name, bytes, password) = (name(file), bytes_of(&file.path)?, password(file)?);
     Ok(trust_store(&name, &bytes, file.kind, password.as_ref())?)
+}
+
+/// Reads which certificates were taken back.
+pub(crate) fn revoked(file: &RevokedFile) -> Result<Revoked, StoreError> {
+    Revoked::read(&file.path, &bytes_of(&file.path)?, file.strict)
 }
 
 fn name(file: &StoreFile) -> String {

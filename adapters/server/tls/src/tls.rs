@@ -13,7 +13,7 @@ use rustls::{
 };
 use rustls_pki_types::{CertificateDer, UnixTime};
 
-use crate::certificate::Certificate;
+use crate::certificate::{Certificate, Side};
 use crate::error::{StoreError, TlsError};
 use crate::marks::Marks;
 use crate::names::PeerNames;
@@ -66,7 +66,8 @@ impl Tls {
         let (own, mut notices) = own(&settings.key_store, usable_by_a_member, &provider)?;
         let trusted = stores::trusted(&settings.trust_store)?;
         notices.extend(told(&settings.trust_store, &trusted.notices));
-        let trust = Arc::new(TrustSet::new(trusted.certificates));
+        let revoked = settings.revoked.as_ref().map(stores::revoked).transpose()?;
+        let trust = Arc::new(TrustSet::new(trusted.certificates, revoked));
         let versions = versions(&provider);
         let verifier = Verifier {
             trust: Arc::clone(&trust),
@@ -97,6 +98,37 @@ impl Tls {
     /// Its own certificate, for people: whose it is, its serial number, when it ends.
     pub fn own(&self) -> &str {
         &self.shown
+    }
+
+    /// The lists of revoked certificates whose next update is overdue now, one sentence for each.
+    pub fn overdue(&self) -> Vec<String> {
+        let Some(revoked) = self.trust.revoked() else { return Vec::new() };
+        let what = match revoked.is_strict() {
+            true => "its authority's certificates are refused",
+            false => "it is used all the same",
+        };
+        let overdue = revoked.overdue(UnixTime::now());
+        overdue
+            .map(|of| format!("the list of revoked certificates of {of} is overdue: {what}"))
+            .collect()
+    }
+
+    /// Whether the holder of these certificates, the first its own, would be let in now; `dialled` says whether this server
+    /// has dialled it.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    pub fn still_trusts(
+        &self,
+        certificates: &[CertificateDer<'_>],
+        dialled: bool,
+    ) -> Result<(), Failure> {
+        let Some((leaf, chain)) = certificates.split_first() else { return Ok(()) };
+        let side = if dialled { Side::Accepts } else { Side::Dials };
+        let algorithms = &self.provider.signature_verification_algorithms;
+        let checked = self.trust.check(leaf, chain, UnixTime::now(), side, algorithms);
+        checked.map(drop).map_err(|error| Failure::of(&std::io::Error::other(error)))
     }
 
     /// What its own certificate calls this server.
@@ -143,6 +175,11 @@ impl Tls {
 /// What cannot be read in it.
 pub fn names_of(certificate: &CertificateDer<'_>) -> Result<PeerNames, Failure> {
     Certificate::read(certificate)?.names()
+}
+
+/// When a certificate ends, in seconds since 1970; none if it cannot be read.
+pub fn end_of(certificate: &CertificateDer<'_>) -> Option<i64> {
+    Certificate::read(certificate).ok().map(|read| read.ends())
 }
 
 /// The versions of the suites that are left.

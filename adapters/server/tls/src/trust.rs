@@ -9,23 +9,28 @@ use std::collections::BTreeSet;
 use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::{CertificateError, DistinguishedName, Error, OtherError};
 use rustls_pki_types::{CertificateDer, TrustAnchor, UnixTime};
-use webpki::{EndEntityCert, KeyUsage, anchor_from_trusted_cert};
+use webpki::{EndEntityCert, KeyUsage, RevocationOptions, anchor_from_trusted_cert};
 
 use crate::certificate::{Certificate, Side};
 use crate::names::PeerNames;
 use crate::reason::{Failure, Reason};
+use crate::revoked::Revoked;
 
 /// The certificates of a trust store.
 #[derive(Debug)]
 pub(crate) struct TrustSet {
     entries: BTreeSet<Vec<u8>>,
     anchors: Vec<TrustAnchor<'static>>,
+    revoked: Option<Revoked>,
     pub(crate) subjects: Vec<DistinguishedName>,
 }
 
 impl TrustSet {
     /// What cannot be read, or is no authority, counts for itself alone.
-    pub(crate) fn new(certificates: Vec<CertificateDer<'static>>) -> Self {
+    pub(crate) fn new(
+        certificates: Vec<CertificateDer<'static>>,
+        revoked: Option<Revoked>,
+    ) -> Self {
         let mut anchors = Vec::new();
         for der in &certificates {
             let signs = Certificate::read(der).is_ok_and(|read| read.is_authority());
@@ -42,7 +47,7 @@ impl TrustSet {
             _ => Vec::new(),
         };
         let entries = certificates.iter().map(|der| der.to_vec()).collect();
-        Self { entries, anchors, subjects }
+        Self { entries, anchors, revoked, subjects }
     }
 
     /// Whether the holder of a certificate is trusted at this side; what the certificate calls it.
@@ -58,14 +63,27 @@ impl TrustSet {
             return Err(refused(Failure::new(Reason::Malformed, "its chain is too long")));
         }
         let known = self.entries.contains(leaf.as_ref());
+        if let (true, Some(revoked)) = (known, &self.revoked) {
+            let end = EndEntityCert::try_from(leaf).map_err(|error| of_path(&error))?;
+            if revoked.name(&end) {
+                return Err(of_path(&webpki::Error::CertRevoked));
+            }
+        }
         if !known {
             let usage = match side {
                 Side::Dials => KeyUsage::client_auth(),
                 Side::Accepts => KeyUsage::server_auth(),
             };
             let end = EndEntityCert::try_from(leaf).map_err(|error| of_path(&error))?;
-            end.verify_for_usage(algorithms.all, &self.anchors, chain, now, usage, None, None)
-                .map_err(|error| of_path(&error))?;
+            let verify = |revoked: Option<RevocationOptions<'_>>| {
+                let (all, anchors) = (algorithms.all, &self.anchors);
+                let path = end.verify_for_usage(all, anchors, chain, now, usage, revoked, None);
+                path.map(drop).map_err(|error| of_path(&error))
+            };
+            match &self.revoked {
+                None => verify(None)?,
+                Some(revoked) => revoked.each(|asked| verify(Some(asked)))?,
+            }
         }
         // Read only now: what a stranger has written is looked at no further than its signature.
         let read = Certificate::read(leaf).map_err(refused)?;
@@ -75,6 +93,13 @@ impl TrustSet {
         }
         read.check_use(side).map_err(told_by_alert)?;
         read.names().map_err(refused)
+    }
+}
+
+impl TrustSet {
+    /// The lists of revoked certificates, if there are any.
+    pub(crate) const fn revoked(&self) -> Option<&Revoked> {
+        self.revoked.as_ref()
     }
 }
 
@@ -107,6 +132,8 @@ fn of_path(error: &webpki::Error) -> Error {
         Path::CertExpired { .. } => CertificateError::Expired,
         Path::CertNotValidYet { .. } => CertificateError::NotValidYet,
         Path::CertRevoked => CertificateError::Revoked,
+        Path::UnknownRevocationStatus => CertificateError::UnknownRevocationStatus,
+        Path::CrlExpired { .. } => CertificateError::ExpiredRevocationList,
         Path::RequiredEkuNotFoundContext(_) => CertificateError::InvalidPurpose,
         // A self-signed one that is not known, be it called an authority or not.
         Path::UnknownIssuer | Path::CaUsedAsEndEntity | Path::InvalidSignatureForPublicKey => {

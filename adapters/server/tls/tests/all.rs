@@ -6,4 +6,5 @@ mod distinguished;
 mod handshakes;
 mod identities;
 mod made;
+mod revoked;
 mod stores;

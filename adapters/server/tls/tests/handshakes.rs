@@ -9,9 +9,9 @@ use quorate_tls::{Check, Failure, Reason, Tls, Versions, names_of};
 use crate::made::{Authority, Dir, Leaf, accepting_only, but, params, self_signed, with_id};
 
 /// What came of a handshake: at who dialled and at who accepted, in a word each; none if it was good.
-type Outcome = (Option<Reason>, Option<Reason>);
+pub(crate) type Outcome = (Option<Reason>, Option<Reason>);
 
-fn connect(dials: &Tls, accepts: &Tls, check: Check) -> (Outcome, ClientConnection) {
+pub(crate) fn connect(dials: &Tls, accepts: &Tls, check: Check) -> (Outcome, ClientConnection) {
     let dummy = "quorate.invalid".try_into().unwrap();
     let mut client = ClientConnection::new(dials.dialler(check).unwrap(), dummy).unwrap();
     let mut server = ServerConnection::new(accepts.acceptor()).unwrap();
@@ -65,7 +65,7 @@ fn carry_connection(from: &mut Connection, to: &mut Connection) -> Option<Reason
     None
 }
 
-fn any() -> Check {
+pub(crate) fn any() -> Check {
     Arc::new(|_| Ok(()))
 }
 

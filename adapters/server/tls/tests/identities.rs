@@ -172,3 +172,15 @@ fn whatever_the_names_no_certificate_is_for_two_members_unless_it_names_both() {
         assert_eq!(satisfied, expected, "{picked:?}");
     }
 }
+
+/// CVE-2026-24281: ZooKeeper looked up backwards what an address is called, so whoever holds that zone could pass for any
+/// server. Here a name is compared with what the configuration calls a host, and nothing is looked up.
+#[test]
+fn a_name_to_which_an_address_leads_backwards_is_none_of_its_host() {
+    let names = PeerNames { hosts: vec!["localhost".to_owned()], ..PeerNames::default() };
+    for host in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
+        assert_eq!(names.names(host), None, "{host}");
+    }
+    let numbers = PeerNames { addresses: vec![[127, 0, 0, 1].into()], ..PeerNames::default() };
+    assert_eq!(numbers.names("localhost"), None, "nor forwards");
+}

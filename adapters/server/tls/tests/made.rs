@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use quorate_tls::{Settings, StoreFile};
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    KeyUsagePurpose, SanType,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType,
+    ExtendedKeyUsagePurpose, IsCa, KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams,
+    SanType, SerialNumber, date_time_ymd,
 };
 
 /// An authority.
@@ -48,7 +49,7 @@ impl Authority {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let key = KeyPair::generate().unwrap();
         let certificate = params.self_signed(&key).unwrap();
         Self { certificate, key }
@@ -69,6 +70,27 @@ impl Authority {
         let key = KeyPair::generate().unwrap();
         let certificate = params.clone().signed_by(&key, &self.certificate, &self.key).unwrap();
         Leaf { certificate: certificate.pem(), key: key.serialize_pem() }
+    }
+}
+
+impl Authority {
+    /// The list of what it has taken back, by serial number; the next one is due in this year.
+    pub(crate) fn list(&self, serials: &[u8], due: i32) -> String {
+        let revoked = serials.iter().map(|serial| RevokedCertParams {
+            serial_number: SerialNumber::from(vec![*serial]),
+            revocation_time: date_time_ymd(2001, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        });
+        let list = CertificateRevocationListParams {
+            this_update: date_time_ymd(2001, 1, 1),
+            next_update: date_time_ymd(due, 1, 1),
+            crl_number: SerialNumber::from(vec![1]),
+            issuing_distribution_point: None,
+            revoked_certs: revoked.collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        list.signed_by(&self.certificate, &self.key).unwrap().pem().unwrap()
     }
 }
 

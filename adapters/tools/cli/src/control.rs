@@ -57,6 +57,8 @@ impl Control {
 
     /// Reads the file again; what of it may change counts from now on. A file that cannot be used changes nothing.
     pub(crate) async fn reload(&self) -> Result<Reload, ReloadError> {
+        // Whatever the file says: certificates are replaced without it.
+        self.server.look_at_stores();
         let reloaded = self.read_again();
         match &reloaded {
             Ok(Reload { changes, .. }) => {

@@ -262,6 +262,17 @@ fn connections_are_shown_to_those_who_have_every_right() {
     assert!(set.status.success(), "{set:?}");
     let (status, body) = ask(watched.admin[0], "GET", "/commands/cons", SOMEBODY).unwrap();
     assert!(status == 403 && body.contains("\"Not authorized\""), "{body}");
+    // CVE-2024-51504: a header that says another address gives no right. CVE-2025-58457: no snapshot is taken or restored.
+    let elsewhere = format!("{SOMEBODY}X-Forwarded-For: 10.0.0.1\r\nForwarded: for=10.0.0.1\r\n");
+    for (method, command) in
+        [("GET", "cons"), ("GET", "snapshot"), ("GET", "restore"), ("POST", "restore")]
+    {
+        for headers in [SOMEBODY, &elsewhere] {
+            let path = format!("/commands/{command}");
+            let (status, body) = ask(watched.admin[0], method, &path, headers).unwrap();
+            assert!(matches!(status, 403 | 405 | 503), "{method} {command}: {status} {body}");
+        }
+    }
 }
 
 #[test]

@@ -22,6 +22,7 @@ mod play;
 mod probe;
 mod reconfig;
 mod rescue;
+mod secrets;
 mod serve;
 mod shipped;
 mod sim;

@@ -13,6 +13,7 @@ use quorate_core::config::Config;
 use quorate_core::membership::Member;
 use quorate_core::txn::Txn;
 
+use crate::allowed_hosts::AllowedHosts;
 use crate::zoo_cfg::{AuditLog, QuorumSasl, ZooCfg};
 
 /// The configuration of a [`Server`](crate::Server).
@@ -83,6 +84,9 @@ pub struct ServerConfig {
     /// itself yet, and non-members, are bounded without it, below this default: it is for those who want less, and for
     /// an address that claims to be many learners.
     pub max_peer_connections: usize,
+    /// From where connections to our election and quorum ports are taken (`quorate.quorumAllow`); from everywhere by default.
+    /// What members may do that are found elsewhere than where they are configured, and joiners, has to be said then.
+    pub allowed_hosts: Option<AllowedHosts>,
     /// Where clients of the application's service connect (`clientPort`, `clientPortAddress`) as long as our own line in
     /// the membership in force says nothing of it (`server.N=…;host:port`, which counts); nowhere by default. Port 0 is one that the system picks, see [`Server::client_addrs`](crate::Server::client_addrs). Without a service
     /// nothing listens there.
@@ -169,6 +173,7 @@ impl ServerConfig {
             fsync_warning: Duration::from_secs(1),
             disk_retry: Duration::from_secs(10),
             max_peer_connections: 512,
+            allowed_hosts: None,
             client_addresses: Vec::new(),
             max_client_connections: 60,
             max_connections: 0,
@@ -222,6 +227,7 @@ impl From<ZooCfg> for ServerConfig {
         core.reconfig_enabled = cfg.reconfig_enabled;
         core.forgotten = cfg.forgotten;
         core.priority = cfg.priority;
+        core.strangers = cfg.exposure.strangers;
         core.lease = cfg.lease;
         core.limits.unsynced_bytes = usize::try_from(cfg.unsynced_bytes).unwrap_or(usize::MAX);
         core.election = cfg.election;
@@ -258,6 +264,7 @@ impl From<ZooCfg> for ServerConfig {
             multi_address: cfg.multi_address,
             fsync_warning: cfg.fsync_warning,
             max_peer_connections: cfg.max_peer_connections,
+            allowed_hosts: cfg.exposure.allowed_hosts,
             max_client_connections: cfg.clients.max_per_address,
             max_connections: cfg.clients.max_connections,
             client_keep_alive: cfg.clients.keep_alive,

@@ -197,7 +197,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     }
 
     /// A link is of no use any more: the core is told, and closes it.
-    fn lose(&mut self, link: LinkId, cause: Cause, turn: &mut Turn) {
+    pub(super) fn lose(&mut self, link: LinkId, cause: Cause, turn: &mut Turn) {
         if let Some(outbound) = self.links.get_mut(&link).filter(|outbound| !outbound.ended) {
             outbound.ended = true;
             turn.events.push(Event::LinkDown { link, cause });
@@ -237,7 +237,8 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         }
         let (sid, remote) = (self.shared.id.0, outbound.remote);
         let peer = outbound.peer.map(|peer| peer.0);
-        let (event, from, now) = ("link.down", Some(remote.ip()), self.runtime.now());
+        let event = event_of(reason);
+        let (from, now) = (Some(remote.ip()), self.runtime.now());
         if !is_remarkable(reason) {
             tracing::debug!(event, sid, link = link.0, peer, %remote, %reason, "link hung up");
         } else if let Some(suppressed) = self.shared.warnings.permit(event, from, now) {
@@ -252,6 +253,14 @@ impl<R: Runtime, A: Application> Driver<R, A> {
 /// No two leaderships have the same epoch.
 fn token(epoch: Epoch) -> FencingToken {
     FencingToken::elected(u64::try_from(epoch.0).unwrap_or(0))
+}
+
+/// What the line of the log is called.
+const fn event_of(reason: Hangup) -> &'static str {
+    if let Hangup::ForgedIdentity(_) = reason {
+        return "exposed.forged_identity";
+    }
+    if let Hangup::Stranger(_) = reason { "exposed.stranger" } else { "link.down" }
 }
 
 /// Whether an operator should hear of it: the peer did what it must not or not what it should, is one
@@ -272,6 +281,8 @@ fn is_remarkable(reason: Hangup) -> bool {
         | Hangup::OldProtocol(_)
         | Hangup::NewerHistory(_)
         | Hangup::OtherApplication(_)
+        | Hangup::Stranger(_)
+        | Hangup::ForgedIdentity(_)
         | Hangup::Unreadable
         | Hangup::Unacknowledged(_)
         | Hangup::TooManyRequests

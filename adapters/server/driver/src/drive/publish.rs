@@ -33,15 +33,18 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         }
     }
 
-    /// Certificates are judged by what this server knows of the membership at that moment.
+    /// Certificates are judged by what this server knows of the membership at that moment, and so are addresses.
     fn know_members(&mut self) {
-        let Some(secure) = &self.secure else { return };
         let config = self.peer.config();
         let next = config.next_membership.as_ref();
         let known = (config.membership.version(), next.map(Membership::version));
         if self.known != known {
             self.known = known;
-            secure.know(iter::once(&config.membership).chain(next).cloned().collect());
+            let memberships = iter::once(&config.membership).chain(next);
+            self.shared.members.know(memberships.clone());
+            if let Some(secure) = &self.secure {
+                secure.know(memberships.cloned().collect());
+            }
         }
     }
 

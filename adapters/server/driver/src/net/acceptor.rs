@@ -20,6 +20,7 @@ use quorate_core::input::Plane;
 use quorate_core::message::{Introduction, Packet};
 use quorate_core::wire;
 
+use crate::allowed_hosts::AllowedHosts;
 use crate::error::port_name;
 use crate::net::accepting::{Door, accept_all};
 use crate::net::address_limit::{AddressLimit, AddressShare};
@@ -50,6 +51,8 @@ pub(crate) struct Acceptor<R> {
     pub(crate) links: TaskGroup<R>,
     pub(crate) handshakes: Arc<Handshakes>,
     pub(crate) connections: Arc<AddressLimit>,
+    /// From where connections are taken; from everywhere, if none.
+    pub(crate) allowed: Option<Arc<AllowedHosts>>,
     /// How long an introduction may take.
     pub(crate) introduction_time: Duration,
 }
@@ -100,6 +103,9 @@ impl<R: Runtime> Acceptor<R> {
     }
 
     fn admit(&self, plane: Plane, stream: R::Stream, remote: SocketAddr) {
+        if !self.is_allowed(remote) {
+            return;
+        }
         let Some(share) = self.connections.admit(remote.ip()) else {
             Counters::add(&self.shared.counters.refused_connections);
             if let Some(suppressed) = self.shared.warnings.permit(
@@ -127,7 +133,8 @@ impl<R: Runtime> Acceptor<R> {
             };
             return link::open(&self.links, &self.shared, opened);
         }
-        let (place, given_up) = self.handshakes.enter(remote.ip());
+        let (place, given_up) =
+            self.handshakes.enter(remote.ip(), self.shared.members.contain(remote.ip()));
         if place.evicted {
             Counters::add(&self.shared.counters.evicted_introductions);
         }
@@ -148,6 +155,26 @@ impl<R: Runtime> Acceptor<R> {
                 link::open(&acceptor.links, &acceptor.shared, opened);
             }
         });
+    }
+
+    /// Whether connections are taken from there; tells of one that is not.
+    fn is_allowed(&self, remote: SocketAddr) -> bool {
+        let members = &self.shared.members;
+        let is_allowed =
+            |allowed: &Arc<AllowedHosts>| allowed.allows(remote.ip(), |ip| members.contain(ip));
+        if self.allowed.as_ref().is_none_or(is_allowed) {
+            return true;
+        }
+        Counters::add(&self.shared.counters.refused_connections);
+        let now = self.tasks.runtime.now();
+        let permitted = self.shared.warnings.permit("exposed.address_refused", None, now);
+        if let Some(suppressed) = permitted {
+            tracing::warn!(
+                event = "exposed.address_refused", sid = self.shared.id.0, peer = %remote, suppressed,
+                "quorate.quorumAllow does not name this address: closed"
+            );
+        }
+        false
     }
 
     /// Hears who is at the other end, and whether it may be; none if the connection is to be closed.
@@ -203,6 +230,10 @@ impl<R: Runtime> Acceptor<R> {
                     return None;
                 }
             }
+        }
+        let tells = |secure: &Arc<Secure>| secure.tells_plain(peer, remote.ip());
+        if !wire.is_secure() && self.secure.as_ref().is_some_and(tells) {
+            self.shared.tell_plain(plane, peer, remote);
         }
         let peer = peer.filter(|_| plane == Plane::Election);
         Some(Opened {

@@ -127,7 +127,8 @@ impl SecureDoor {
             Speaks::Tls => {
                 let spent = if self.accepts_plain { Duration::ZERO } else { runtime.now() - begun };
                 let limit = limit.saturating_sub(spent);
-                let stream = Replayed { before: received, stream };
+                // A client whose keys are worn comes again by itself.
+                let stream = Replayed::new(received, stream, u64::MAX);
                 let shaken = self.shake(runtime, shared, (&tls, stream, remote), limit).await?;
                 shaken.map_err(refused).ok()
             }
@@ -142,7 +143,7 @@ impl SecureDoor {
         (tls, stream, remote): (&ClientTls, Replayed<R::Stream>, SocketAddr),
         limit: Duration,
     ) -> Option<Result<Heard<R::Stream>, Failure>> {
-        let (place, given_up) = self.stores.handshakes.enter(remote.ip());
+        let (place, given_up) = self.stores.handshakes.enter(remote.ip(), ALL_ALIKE);
         if place.evicted {
             shared.client_handshakes.evict();
         }
@@ -173,3 +174,6 @@ impl SecureDoor {
 
 /// What waits for a handshake should be small.
 const FIRST_READ_BYTES: usize = 256;
+
+/// No place is kept for some clients before others.
+const ALL_ALIKE: bool = true;

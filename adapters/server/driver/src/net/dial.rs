@@ -181,6 +181,7 @@ impl<R: Runtime> Call<R> {
     ) -> Result<Connected<R::Stream>, Failed> {
         let ips = self.bounded(self.resolver.resolve(&address.host)).await;
         let ips = ips.map_err(|error| (Unreached::Name, error))?;
+        self.shared.members.found(&address.host, &ips);
         let none = io::Error::new(ErrorKind::NotFound, "the name has no address");
         let mut last = (Unreached::Name, none);
         for ip in ips {
@@ -208,7 +209,13 @@ impl<R: Runtime> Call<R> {
         };
         let stream = self.runtime.dial(remote).await?;
         let mut stream = match self.secure.as_ref().filter(|secure| secure.dials()) {
-            None => Wire::Plain(stream),
+            None => {
+                let tells = |secure: &Arc<Secure>| secure.tells_plain(Some(peer), remote.ip());
+                if self.secure.as_ref().is_some_and(tells) {
+                    self.shared.tell_plain(plane, Some(peer), remote);
+                }
+                Wire::Plain(stream)
+            }
             Some(secure) => secure.dial(stream, peer).await.map_err(refused)?,
         };
         let introduced = async {

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use async_channel::Sender;
+#[cfg(feature = "tls")]
+use async_channel::{Receiver, bounded};
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, LinkUp, Plane};
 use quorate_core::wire;
@@ -16,10 +18,13 @@ use crate::net::client_handshakes::ClientHandshakes;
 use crate::net::codec::ElectionCodec;
 use crate::net::held_back::HeldBack;
 use crate::net::login_outcomes::LoginOutcomes;
+use crate::net::member_addresses::MemberAddresses;
 use crate::net::open_links::OpenLinks;
 use crate::net::outbound::Outbound;
 use crate::net::port_health::PortHealth;
 use crate::net::reach::Reach;
+#[cfg(feature = "tls")]
+use crate::net::secure_links::SecureLinks;
 use crate::net::tls_failures::{FailedLink, Refusal, TlsFailures};
 use crate::permits::{Permit, Permits};
 use crate::status::Counters;
@@ -53,6 +58,16 @@ pub(crate) struct Shared {
     pub(crate) client_handshakes: ClientHandshakes,
     pub(crate) logins: LoginOutcomes,
     pub(crate) open_links: OpenLinks,
+    #[cfg(feature = "tls")]
+    pub(crate) secure_links: SecureLinks,
+    /// An operator wants the stores to be looked at now.
+    #[cfg(feature = "tls")]
+    pub(crate) look_at_stores: (Sender<()>, Receiver<()>),
+    /// How often they were read again.
+    #[cfg(feature = "tls")]
+    pub(crate) store_reloads: AtomicU64,
+    /// Where the members are.
+    pub(crate) members: MemberAddresses,
     pub(super) held_back: HeldBack,
     pub(super) permits: Permits,
     pub(super) unfinished: Unfinished,
@@ -84,6 +99,13 @@ impl Shared {
             client_handshakes: ClientHandshakes::default(),
             logins: LoginOutcomes::default(),
             open_links: OpenLinks::default(),
+            #[cfg(feature = "tls")]
+            secure_links: SecureLinks::default(),
+            #[cfg(feature = "tls")]
+            look_at_stores: bounded(1),
+            #[cfg(feature = "tls")]
+            store_reloads: AtomicU64::new(0),
+            members: MemberAddresses::default(),
             held_back: HeldBack::default(),
             permits: Permits::new(LONG_MESSAGES_MAX),
             unfinished: Unfinished::new(UNFINISHED_MAX),
@@ -127,6 +149,15 @@ impl Shared {
                 "client not let in: {seen}"
             );
         }
+    }
+
+    /// A link has no TLS, and is the first such with its peer.
+    pub(super) fn tell_plain(&self, plane: Plane, peer: Option<ServerId>, remote: SocketAddr) {
+        let (event, sid, peer) = ("tls.plain_link", self.id.0, peer.map(|peer| peer.0));
+        tracing::warn!(
+            event, sid, ?plane, peer, %remote,
+            "a link without TLS, which portUnification allows: whoever reaches the port can have one"
+        );
     }
 
     /// A link number that was never used.

@@ -3,6 +3,8 @@
 //! No more than [`PENDING_MAX`] wait at once: when they are more, the oldest of the host that has most makes room. So
 //! neither one peer that stays silent nor a thousand keep the others waiting (ZOOKEEPER-3320, -2186). A handshake of TLS costs
 //! more than silence: of those that may have one there are fewer, and fewer of one host.
+//!
+//! Half of the places are kept for addresses at which members are: strangers, however many, press only on each other.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -40,6 +42,8 @@ struct Queue {
 struct Waiting {
     number: u64,
     from: IpAddr,
+    /// Whether a member is there.
+    member: bool,
     _staying: Sender<Infallible>,
 }
 
@@ -51,10 +55,17 @@ impl Queue {
         (of_it.count() + 1 >= most).then_some(oldest)
     }
 
-    /// Which has to leave when there is no room: the oldest of the host that has most.
-    fn loser(&self) -> Option<usize> {
+    /// Which has to leave for one that comes from a member's address or another, where so many may be: none if there is
+    /// room, else the oldest of the host that has most; of the strangers, if there are any.
+    fn loser(&self, member: bool, most: usize) -> Option<usize> {
+        let strangers = self.waiting.iter().filter(|waiting| !waiting.member).count();
+        let full = self.waiting.len() >= most;
+        if !full && (member || strangers < most / 2) {
+            return None;
+        }
         let mut hosts = BTreeMap::<IpAddr, (usize, usize)>::new();
-        for (at, waiting) in self.waiting.iter().enumerate() {
+        let of_strangers = self.waiting.iter().enumerate();
+        for (at, waiting) in of_strangers.filter(|(_, w)| strangers == 0 || !w.member) {
             hosts.entry(waiting.from).or_insert((0, at)).0 += 1;
         }
         let (_, oldest) = hosts.into_values().max_by_key(|(count, at)| (*count, Reverse(*at)))?;
@@ -87,19 +98,23 @@ impl Handshakes {
         Self { queue: Mutex::default(), most: CLIENTS_MAX, of_one: None }
     }
 
-    /// Takes a place, that of another connection if all are taken. The channel closes when it has to be left.
-    pub(super) fn enter(self: &Arc<Self>, from: IpAddr) -> (HandshakePlace, Receiver<Infallible>) {
+    /// Takes a place, that of another connection if all are taken that there are for it. The channel closes when it has to be left.
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        from: IpAddr,
+        member: bool,
+    ) -> (HandshakePlace, Receiver<Infallible>) {
         let (staying, given_up) = bounded(1);
         let mut queue = locked(&self.queue);
         let greedy = self.of_one.and_then(|most| queue.oldest_of(from, most));
         let loser = match greedy {
-            None if queue.waiting.len() >= self.most => queue.loser(),
+            None => queue.loser(member, self.most),
             greedy => greedy,
         };
         let evicted = loser.is_some_and(|loser| queue.waiting.remove(loser).is_some());
         let number = queue.next;
         queue.next += 1;
-        queue.waiting.push_back(Waiting { number, from, _staying: staying });
+        queue.waiting.push_back(Waiting { number, from, member, _staying: staying });
         drop(queue);
         (HandshakePlace { number, evicted, handshakes: Arc::clone(self) }, given_up)
     }
@@ -129,14 +144,19 @@ const CLIENTS_MAX: usize = 250;
 mod tests {
     use super::*;
 
+    fn stranger(number: usize) -> IpAddr {
+        IpAddr::from((0x0a01_0000 + u32::try_from(number).unwrap()).to_be_bytes())
+    }
+
     #[test]
     fn the_oldest_silent_connection_makes_room() {
         let pending = Arc::new(Handshakes::default());
         let (noisy, quiet) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
-        let honest = pending.enter(quiet);
-        let mut places: Vec<_> = (1..PENDING_MAX).map(|_| pending.enter(noisy)).collect();
+        let honest = pending.enter(quiet, false);
+        let half = PENDING_MAX / 2;
+        let mut places: Vec<_> = (1..half).map(|_| pending.enter(noisy, false)).collect();
         assert!(places.iter().all(|(place, _)| !place.evicted));
-        let (last, _) = pending.enter(noisy);
+        let (last, _) = pending.enter(noisy, false);
         assert!(last.evicted);
         assert!(places[0].1.is_closed() && !places[1].1.is_closed());
         assert!(!honest.1.is_closed(), "a host that has one keeps it");
@@ -148,17 +168,48 @@ mod tests {
     fn one_host_has_few_places_for_handshakes_and_gives_up_its_own() {
         let pending = Arc::new(Handshakes::new(true));
         let (noisy, quiet) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
-        let honest = pending.enter(quiet);
-        let mut places: Vec<_> = (0..SECURE_OF_ONE_MAX).map(|_| pending.enter(noisy)).collect();
+        let honest = pending.enter(quiet, false);
+        let enter = || pending.enter(noisy, false);
+        let mut places: Vec<_> = (0..SECURE_OF_ONE_MAX).map(|_| enter()).collect();
         assert!(places.iter().all(|(place, _)| !place.evicted));
         for oldest in 0..3 {
-            let next = pending.enter(noisy);
+            let next = enter();
             assert!(next.0.evicted && places[oldest].1.is_closed());
             places.push(next);
         }
         assert!(!honest.1.is_closed());
-        let many: Vec<_> = (0..100).map(|n| pending.enter(IpAddr::from([10, 0, 1, n]))).collect();
+        let many: Vec<_> = (0..100).map(|n| pending.enter(stranger(n), n % 2 == 0)).collect();
         assert_eq!(locked(&pending.queue).waiting.len(), SECURE_PENDING_MAX);
         drop(many);
+    }
+
+    /// Each from a host of its own, so that none is greedy.
+    #[test]
+    fn a_thousand_strangers_take_no_place_of_a_member() {
+        for secure in [false, true] {
+            let pending = Arc::new(Handshakes::new(secure));
+            let before: Vec<_> = (0..1000).map(|n| pending.enter(stranger(n), false)).collect();
+            let member = pending.enter(IpAddr::from([10, 0, 0, 1]), true);
+            assert!(!member.0.evicted, "there is room");
+            let behind: Vec<_> = (0..1000).map(|n| pending.enter(stranger(n), false)).collect();
+            assert!(!member.1.is_closed());
+            let most = if secure { SECURE_PENDING_MAX } else { PENDING_MAX };
+            assert_eq!(locked(&pending.queue).waiting.len(), most / 2 + 1);
+            drop((before, behind));
+        }
+    }
+
+    #[test]
+    fn members_take_the_places_of_strangers_before_those_of_each_other() {
+        let pending = Arc::new(Handshakes::new(true));
+        let strangers: Vec<_> = (0..8).map(|n| pending.enter(stranger(n), false)).collect();
+        let members: Vec<_> =
+            (0..SECURE_PENDING_MAX).map(|n| pending.enter(stranger(1_000 + n), true)).collect();
+        assert!(strangers.iter().all(|(_, given_up)| given_up.is_closed()));
+        assert!(members.iter().all(|(_, given_up)| !given_up.is_closed()));
+        let next = pending.enter(stranger(5_000), true);
+        assert!(next.0.evicted && members[0].1.is_closed());
+        let last = pending.enter(stranger(6_000), false);
+        assert!(last.0.evicted && members[1].1.is_closed(), "others have their half");
     }
 }

@@ -66,6 +66,10 @@ async fn run<R: Runtime, S: AsyncRead + AsyncWrite + Unpin>(
     let secure = stream.is_secure();
     let _counted = shared.open_links.enter(plane, secure);
     let link = shared.next_link();
+    #[cfg(feature = "tls")]
+    let secure_link = stream.secure_link((plane, dialled, remote), peer);
+    #[cfg(feature = "tls")]
+    let _is_up = secure_link.map(|secure| shared.secure_links.enter(link, secure));
     let queue = Arc::new(Mutex::new(match plane {
         Plane::Election => Queue::Newest(Mailbox::default()),
         Plane::Quorum => Queue::All(Packets::default()),

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -27,6 +28,10 @@ pub(super) struct Accepted<S> {
 
 impl Secure {
     pub(crate) fn know(&self, _: Vec<Membership>) {
+        match self.0 {}
+    }
+
+    pub(super) fn tells_plain(&self, _: Option<ServerId>, _: IpAddr) -> bool {
         match self.0 {}
     }
 

@@ -8,7 +8,9 @@
 //!
 //! What it does not do: decide. Whom to trust and who may be which server is `quorate-tls`'s.
 
+use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
@@ -29,6 +31,7 @@ use quorate_tls::{
 use crate::lock::locked;
 use crate::net::reader::read_some;
 use crate::net::replayed::Replayed;
+use crate::net::secure_links::SecureLink;
 use crate::net::tls_failures::Refusal;
 use crate::net::wire::Wire;
 
@@ -38,6 +41,8 @@ pub(crate) struct Secure {
     tls: Mutex<Arc<Tls>>,
     /// All that this server knows to be in force, or on their way.
     memberships: Mutex<Arc<[Membership]>>,
+    /// Of which peers it was told that a link has no TLS.
+    told_plain: Mutex<BTreeSet<(Option<ServerId>, IpAddr)>>,
 }
 
 /// What a certificate says of its holder.
@@ -54,7 +59,8 @@ pub(super) struct Accepted<S> {
 
 impl Secure {
     pub(crate) fn new(tls: Tls, memberships: Vec<Membership>) -> Self {
-        Self { tls: Mutex::new(Arc::new(tls)), memberships: Mutex::new(memberships.into()) }
+        let (tls, memberships) = (Mutex::new(Arc::new(tls)), Mutex::new(memberships.into()));
+        Self { tls, memberships, told_plain: Mutex::default() }
     }
 
     fn tls(&self) -> Arc<Tls> {
@@ -72,6 +78,23 @@ impl Secure {
 
     pub(super) fn settings(&self) -> Settings {
         self.tls().settings().clone()
+    }
+
+    /// Whether the other side of a link would be let in with the stores of now; why not.
+    pub(super) fn still_trusts(&self, link: &SecureLink) -> Result<(), Failure> {
+        self.tls().still_trusts(&link.certificates, link.dialled)
+    }
+
+    /// What should be replaced of the lists of revoked certificates.
+    pub(super) fn overdue(&self) -> Vec<String> {
+        self.tls().overdue()
+    }
+
+    /// Whether a link without TLS is the first with this peer, so that it is told; here it is only one of those that are
+    /// allowed to be without.
+    pub(super) fn tells_plain(&self, peer: Option<ServerId>, remote: IpAddr) -> bool {
+        let mut told = locked(&self.told_plain);
+        told.len() < TOLD_MAX && told.insert((peer, remote.to_canonical()))
     }
 
     /// Others are in force now, or on their way.
@@ -129,7 +152,7 @@ impl Secure {
                     Err(Failure::new(Reason::PlainOnTlsPort, seen).into())
                 }
                 Speaks::Tls => {
-                    let stream = Replayed { before: received, stream };
+                    let stream = Replayed::new(received, stream, self.tls().settings().records_max);
                     let shaken = TlsAcceptor::from(self.tls().acceptor()).accept(stream).await;
                     let stream = shaken.map_err(|error| Failure::of(&error))?;
                     let shown = stream.get_ref().1.peer_certificates();
@@ -180,7 +203,7 @@ impl Secure {
         // It is not sent: nothing depends on it, and names are judged by the configuration.
         let unsent = "quorate.invalid".try_into();
         let unsent = unsent.map_err(|_| Failure::new(Reason::Malformed, "no name"))?;
-        let stream = Replayed { before: BytesMut::new(), stream };
+        let stream = Replayed::new(BytesMut::new(), stream, self.tls().settings().records_max);
         let shaken = TlsConnector::from(dialler).connect(unsent, stream).await;
         let stream = shaken.map_err(|error| Failure::of(&error))?;
         Ok(Wire::Tls(Box::new(TlsStream::from(stream))))
@@ -223,5 +246,7 @@ pub(super) async fn accepted_by_peer<S: AsyncRead + AsyncWrite + Unpin>(
     .await
 }
 
+/// Of how many peers it is told that they link without TLS.
+const TOLD_MAX: usize = 1024;
 /// An introduction is some 40 bytes, and what waits for a handshake should be small.
 const FIRST_READ_BYTES: usize = 256;

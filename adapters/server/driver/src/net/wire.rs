@@ -8,10 +8,12 @@ use std::task::{Context, Poll};
 
 use futures_io::{AsyncRead, AsyncWrite};
 #[cfg(feature = "tls")]
-use futures_rustls::TlsStream;
-
-#[cfg(feature = "tls")]
-use crate::net::replayed::Replayed;
+use {
+    crate::net::replayed::Replayed, crate::net::secure_links::SecureLink,
+    futures_rustls::TlsStream, futures_rustls::rustls::SupportedCipherSuite,
+    quorate_core::id::ServerId, quorate_core::input::Plane, quorate_tls::end_of,
+    std::net::SocketAddr, std::sync::Arc,
+};
 
 /// A connection between servers, or of a client.
 #[derive(Debug)]
@@ -39,10 +41,46 @@ impl<S> Wire<S> {
             Self::Plain(stream) => stream,
             #[cfg(feature = "tls")]
             Self::Tls(stream) => match *stream {
-                TlsStream::Client(stream) => stream.into_inner().0.stream,
-                TlsStream::Server(stream) => stream.into_inner().0.stream,
+                TlsStream::Client(stream) => stream.into_inner().0.into_inner(),
+                TlsStream::Server(stream) => stream.into_inner().0.into_inner(),
             },
         }
+    }
+}
+
+#[cfg(feature = "tls")]
+impl<S> Wire<S> {
+    /// What counts of a link over this connection while it is up; none without TLS.
+    pub(super) fn secure_link(
+        &self,
+        (plane, dialled, remote): (Plane, bool, SocketAddr),
+        peer: Option<ServerId>,
+    ) -> Option<SecureLink> {
+        let Self::Tls(stream) = self else { return None };
+        let (stream, state) = stream.get_ref();
+        let shown = state.peer_certificates().unwrap_or_default();
+        let certificates: Arc<[_]> =
+            shown.iter().map(|certificate| certificate.clone().into_owned()).collect();
+        let ends = certificates.first().and_then(end_of).unwrap_or(i64::MAX);
+        // TLS 1.3 changes its keys by itself, and so those of ChaCha20 are good for ever.
+        let of_cipher = match state.negotiated_cipher_suite() {
+            Some(SupportedCipherSuite::Tls12(suite)) => suite.common.confidentiality_limit,
+            Some(SupportedCipherSuite::Tls13(_)) | None => u64::MAX,
+        };
+        let own = if of_cipher == u64::MAX { of_cipher } else { stream.records_max };
+        let (records_max, passed) = (own.min(of_cipher), Arc::clone(stream.passed()));
+        let unwanted = None;
+        Some(SecureLink {
+            plane,
+            dialled,
+            remote,
+            peer,
+            certificates,
+            ends,
+            passed,
+            records_max,
+            unwanted,
+        })
     }
 }
 

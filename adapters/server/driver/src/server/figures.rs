@@ -5,6 +5,8 @@
 //! dashboards count the leaders by `leader_uptime`.
 
 use std::sync::atomic::Ordering;
+#[cfg(feature = "tls")]
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use quorate_application::Application;
 use quorate_core::input::Plane;
@@ -103,6 +105,8 @@ impl<R: Runtime, A: Application> Server<R, A> {
                 figures.on_page("quorate_links", help, &labels, count);
             }
         }
+        #[cfg(feature = "tls")]
+        self.secure_links(figures);
         for ((plane, side, reason), count) in shared.tls_failures.all() {
             let labels = [("plane", plane_name(plane)), ("side", side.word()), ("reason", reason)];
             figures.counted_on_page("quorate_tls_failures_total", FAILURES, &labels, count);
@@ -133,6 +137,25 @@ impl<R: Runtime, A: Application> Server<R, A> {
             let labels = [("plane", "client"), ("side", "accept"), ("reason", reason)];
             figures.counted_on_page("quorate_tls_failures_total", FAILURES, &labels, count);
         }
+    }
+
+    #[cfg(feature = "tls")]
+    fn secure_links(&self, figures: &mut Figures) {
+        let links = &self.handle.shared.secure_links;
+        for ((plane, peer), count) in links.records() {
+            let help = "Records of TLS on links with a member; with others together, under none.";
+            let peer = peer.map_or_else(|| "none".to_owned(), |peer| peer.to_string());
+            let labels = [("plane", plane_name(plane)), ("peer", &*peer)];
+            figures.counted_on_page("quorate_tls_records_total", help, &labels, count);
+        }
+        let reloads = self.handle.shared.store_reloads.load(Ordering::Relaxed);
+        let help = "How often changed stores of TLS between servers were read again.";
+        figures.counted_on_page("quorate_tls_reloads_total", help, &[], reloads);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let ended = |ends: i64| u64::try_from(ends).map_or(true, |ends| ends < now);
+        let ended = links.all().into_iter().filter(|(_, link)| ended(link.ends)).count();
+        let help = "Links that are up with a certificate of the other side that has ended.";
+        figures.on_page("quorate_tls_expired_links", help, &[], ended);
     }
 
     fn counters(&self, figures: &mut Figures, metrics: &Metrics) {

@@ -37,6 +37,14 @@ impl<R: Runtime, A: Application> Server<R, A> {
         drop(self.handle.asks.put(Ask::Shed { percent, within }));
     }
 
+    /// Looks now whether the stores of TLS between servers have changed, rather than within
+    /// [`Settings::reload`](quorate_tls::Settings::reload), or where they are not looked at otherwise.
+    #[cfg(feature = "tls")]
+    pub fn look_at_stores(&self) {
+        // Full: they are looked at soon.
+        let _ = self.handle.shared.look_at_stores.0.try_send(());
+    }
+
     /// From now on there may be so many connections of clients: of one address
     /// ([`ServerConfig::max_client_connections`](crate::ServerConfig::max_client_connections)) and of all together
     /// ([`ServerConfig::max_connections`](crate::ServerConfig::max_connections)), zero for any number. Those that are open

@@ -10,6 +10,7 @@
 //! [`Server::finished`] returns, its ports are free and its data directory is unlocked.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::sync::atomic::AtomicI32;
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -23,29 +24,24 @@ use quorate_core::peer::Peer;
 use quorate_core::recorder::Recorder;
 use quorate_leadership::LeadershipGate;
 use quorate_storage::Found;
-#[cfg(feature = "tls")]
-use quorate_tls::{Verdict, judge};
 
 use crate::config::{MembershipFiles, ServerConfig};
 use crate::disk::Faults;
+#[cfg(feature = "tls")]
+use crate::drive::Renewing;
 use crate::drive::{Asks, Driver, Quit, elections_at};
 use crate::error::StartError;
 use crate::host::replica::{Replica, ReplicaParts};
 use crate::host::service::clock;
 use crate::inbox::Inbox;
 use crate::measures::{Measures, Took};
-use crate::net::acceptor::Acceptor;
-use crate::net::address_limit::AddressLimit;
 use crate::net::client_port::{self, ClientSockets};
 use crate::net::client_tls::ClientSecure;
 use crate::net::codec::ElectionCodec;
-use crate::net::dial::{Dialler, UnderWay};
 use crate::net::events::{LoopEvent, Shared};
-use crate::net::handshakes::Handshakes;
-use crate::net::listen::{self, Bound, Listeners};
-use crate::net::oracle;
-#[cfg(feature = "tls")]
-use crate::net::reload;
+use crate::net::listen::{self, Bound};
+use crate::net::member_addresses::MemberAddresses;
+use crate::net::member_names;
 use crate::net::resolve::Resolver;
 use crate::net::sasl::Logins;
 use crate::net::tls::Secure;
@@ -54,13 +50,12 @@ use crate::proposals::Proposals;
 use crate::runtime::Runtime;
 use crate::server::clients;
 use crate::server::handle::{Handle, Server};
+use crate::server::network::{Around, looks_for_members, network, secure};
 use crate::server::open::{Ready, Recalled, check_alone, open, open_again, start_disk};
 use crate::server::run::ServerTask;
 use crate::server::wake::wake;
 use crate::status::Published;
 use crate::task_group::TaskGroup;
-#[cfg(feature = "tls")]
-use crate::threads::offload;
 use crate::wall_clock::Steps;
 
 impl<R: Runtime, A: Application> Server<R, A> {
@@ -125,9 +120,17 @@ impl<R: Runtime, A: Application> Server<R, A> {
             false => ClientSockets::none(),
         };
         let secure = secure(&config).await?;
+        let resolver = Resolver::default();
+        let members = MemberAddresses::default();
+        members.know(iter::once(&config.core.membership).chain(&config.core.next_membership));
+        if looks_for_members(&config) {
+            let by = (&runtime, &resolver);
+            member_names::look_up(&members, by, config.connect_timeout).await;
+        }
+        let names = (members, resolver);
         let for_clients = (bound_for_clients, clients::secure(&config).await?);
         let logins = Logins::open(config.sasl.clone().filter(|_| !config.alone)).await?;
-        let opened = Opened { told, data, kept, bound, for_clients, own, secure, logins };
+        let opened = Opened { told, data, kept, bound, for_clients, own, secure, logins, names };
         assemble(runtime, &config, opened, recorder)
     }
 }
@@ -144,6 +147,8 @@ struct Opened<R: Runtime, A: Application> {
     own: Member,
     secure: Option<Arc<Secure>>,
     logins: Option<Arc<Logins>>,
+    /// Where the members are, and what looks for them.
+    names: (MemberAddresses, Resolver),
 }
 
 /// What connects the loop with the tasks around it: the loop's ends, and where tasks are spawned.
@@ -162,7 +167,7 @@ struct Wires<R> {
 fn assemble<R: Runtime, A: Application>(
     runtime: R,
     config: &ServerConfig,
-    opened: Opened<R, A>,
+    mut opened: Opened<R, A>,
     recorder: Option<Box<dyn Recorder>>,
 ) -> Result<Server<R, A>, StartError> {
     let (sender, events) = bounded(EVENTS_MAX);
@@ -175,6 +180,7 @@ fn assemble<R: Runtime, A: Application>(
     let (codec, patience) =
         (ElectionCodec::of(&config.core.election), config.core.timing.init_time());
     let mut shared = Shared::new(config.core.id, sender, patience, codec);
+    shared.members = std::mem::take(&mut opened.names.0);
     shared.packet_bytes_max = config.core.limits.read_bytes();
     let shared = Arc::new(shared);
     let wires =
@@ -220,7 +226,7 @@ fn driver<R: Runtime, A: Application>(
     wires: Wires<R>,
     mut recorder: Option<Box<dyn Recorder>>,
 ) -> Result<Box<Driver<R, A>>, StartError> {
-    let Opened { told, data, kept, bound, for_clients, own, secure, logins } = opened;
+    let Opened { told, data, kept, bound, for_clients, own, secure, logins, names } = opened;
     let Ready { log, found: Found { durable, .. }, mut application, staged, remembered, opened } =
         data;
     let Wires { runtime, shared, gate, events, quit, acceptors, links, client } = wires;
@@ -282,8 +288,9 @@ fn driver<R: Runtime, A: Application>(
         keep_alive: links.keep_alive(),
     });
     let asks = Arc::new(Inbox::new(wake(&shared.events)));
-    let (listeners, dialler) =
-        network(config, &shared, (&secure, &logins), (acceptors, links), bound);
+    let groups = (acceptors, links);
+    let around = Around { secure: &secure, logins: &logins, resolver: names.1 };
+    let (listeners, dialler) = network(config, &shared, around, groups, bound);
     Ok(Box::new(Driver {
         runtime,
         peer,
@@ -315,84 +322,12 @@ fn driver<R: Runtime, A: Application>(
         oracle: None,
         secure,
         known: (i64::MIN, None),
+        #[cfg(feature = "tls")]
+        renewing: Renewing::default(),
         listeners,
         elections_at: elections_at(&own, config.multi_address),
         multi_address: config.multi_address,
     }))
-}
-
-/// What accepts and makes connections, and the oracle's watch.
-fn network<R: Runtime>(
-    config: &ServerConfig,
-    shared: &Arc<Shared>,
-    (secure, logins): (&Option<Arc<Secure>>, &Option<Arc<Logins>>),
-    (acceptors, links): (TaskGroup<R>, TaskGroup<R>),
-    bound: Vec<Bound<R>>,
-) -> (Listeners<R>, Dialler<R>) {
-    if let Some(path) = config.oracle_path.clone() {
-        let (tick, runtime) = (config.core.timing.tick, acceptors.runtime.clone());
-        acceptors.spawn(oracle::watch(path, tick, Arc::clone(shared), runtime));
-    }
-    #[cfg(feature = "tls")]
-    if let (Some(secure), Some(tls)) = (secure, &config.tls) {
-        if let Some(every) = tls.reload {
-            let (runtime, shared) = (acceptors.runtime.clone(), Arc::clone(shared));
-            let watching = reload::watch(runtime, shared, Arc::clone(secure), every);
-            acceptors.spawn(async move { match watching.await {} });
-        }
-    }
-    let acceptor = Acceptor {
-        shared: Arc::clone(shared),
-        secure: secure.clone(),
-        logins: logins.clone(),
-        tasks: acceptors.clone(),
-        links: links.clone(),
-        handshakes: Arc::new(Handshakes::new(secure.is_some())),
-        connections: Arc::new(AddressLimit::new(config.max_peer_connections)),
-        introduction_time: config.introduction_time(),
-    };
-    let dialler = Dialler {
-        shared: Arc::clone(shared),
-        secure: secure.clone(),
-        logins: logins.clone(),
-        tasks: acceptors,
-        links,
-        timeout: config.connect_timeout,
-        resolver: Resolver::default(),
-        under_way: UnderWay::default(),
-    };
-    (Listeners::new(acceptor, config.listen_on_all_ips, bound), dialler)
-}
-
-/// TLS between servers, where it is wanted: its stores are read, and good.
-#[cfg(feature = "tls")]
-async fn secure(config: &ServerConfig) -> Result<Option<Arc<Secure>>, StartError> {
-    let Some(settings) = config.tls.clone().filter(|_| !config.alone) else { return Ok(None) };
-    let tls = offload("quorate-stores", || quorate_tls::Tls::open(settings)).await;
-    let tls = tls.map_err(StartError::Thread)??;
-    for notice in tls.notices() {
-        tracing::warn!(event = "tls.notice", sid = config.core.id.0, "{notice}");
-    }
-    let core = &config.core;
-    let known = [Some(&core.membership), core.next_membership.as_ref()];
-    let known: Vec<_> = known.into_iter().flatten().cloned().collect();
-    let mode = tls.settings().dialled_mode();
-    if let Verdict::Refused(mismatch) | Verdict::Told(mismatch) =
-        judge(Some(core.id), &tls.own_names(), &known, mode)
-    {
-        let (sid, seen) = (core.id.0, mismatch.certificate());
-        tracing::warn!(
-            event = "tls.notice",
-            sid,
-            "the others will not take this server's certificate for its own: {seen}"
-        );
-    }
-    Ok(Some(Arc::new(Secure::new(tls, known))))
-}
-
-#[cfg(not(feature = "tls"))]
-async fn secure(_: &ServerConfig) -> Result<Option<Arc<Secure>>, StartError> {
-    Ok(None)
 }
 
 /// A session id, made as ZooKeeper makes them: the server's id, the time in milliseconds, and room to

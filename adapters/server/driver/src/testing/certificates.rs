@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_rustls::pki_types::pem::PemObject;
 use futures_rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -11,8 +12,9 @@ use futures_rustls::rustls::{ClientConfig, RootCertStore};
 use quorate_core::id::ServerId;
 use quorate_tls::{ClientSettings, IdentityMode, Settings, StoreFile};
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair, SanType, date_time_ymd,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DistinguishedName,
+    DnType, ExtendedKeyUsagePurpose, IsCa, KeyIdMethod, KeyPair, RevokedCertParams, SanType,
+    SerialNumber, date_time_ymd,
 };
 
 /// An authority.
@@ -34,6 +36,14 @@ pub(super) enum Flaw {
     Ended,
     NotBegun,
     AcceptsOnly,
+    EndsSoon,
+}
+
+impl Holder {
+    /// What its server has in its key store.
+    pub(super) fn own(&self) -> String {
+        format!("{}{}", self.chain, self.key)
+    }
 }
 
 impl Authority {
@@ -52,6 +62,7 @@ impl Authority {
 
     pub(super) fn with_flaw(&self, id: ServerId, flaw: Option<Flaw>) -> Holder {
         let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+        params.serial_number = Some(serial(id));
         let urn = format!("urn:quorate:server:{id}");
         params.subject_alt_names.push(SanType::URI(urn.as_str().try_into().unwrap()));
         match flaw {
@@ -63,6 +74,10 @@ impl Authority {
             Some(Flaw::NotBegun) => {
                 params.not_before = date_time_ymd(2200, 1, 1);
                 params.not_after = date_time_ymd(2201, 1, 1);
+            }
+            Some(Flaw::EndsSoon) => {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+                params.not_after = date_time_ymd(1970, 1, 1) + now + SOON;
             }
             Some(Flaw::AcceptsOnly) => {
                 params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -106,6 +121,30 @@ impl Authority {
         ClientSettings::new(settings.key_store, Some(settings.trust_store))
     }
 
+    /// The list of what it has taken back: all that it has signed for these servers.
+    pub(super) fn revoked(&self, ids: &[ServerId]) -> String {
+        let revoked = ids.iter().map(|id| RevokedCertParams {
+            serial_number: serial(*id),
+            revocation_time: date_time_ymd(2001, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        });
+        let list = CertificateRevocationListParams {
+            this_update: date_time_ymd(2001, 1, 1),
+            next_update: date_time_ymd(2200, 1, 1),
+            crl_number: SerialNumber::from(vec![1]),
+            issuing_distribution_point: None,
+            revoked_certs: revoked.collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        list.signed_by(&self.certificate, &self.key).unwrap().pem().unwrap()
+    }
+
+    /// What whoever trusts it has in its store.
+    pub(super) fn trusted(&self) -> String {
+        self.certificate.pem()
+    }
+
     /// Of one that dials servers of this authority with a certificate, or without.
     pub(super) fn stranger(&self, holder: Option<&Holder>) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
@@ -125,3 +164,11 @@ impl Authority {
         })
     }
 }
+
+/// The number of each certificate for a server.
+fn serial(id: ServerId) -> SerialNumber {
+    SerialNumber::from(vec![u8::try_from(id.0).unwrap()])
+}
+
+/// After a start, and a few links.
+const SOON: Duration = Duration::from_secs(4);

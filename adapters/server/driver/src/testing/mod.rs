@@ -54,7 +54,11 @@ pub mod outages;
 pub mod outsiders;
 pub mod patience;
 pub mod ports;
+#[cfg(feature = "testing-tls")]
+pub mod renewals;
 pub mod replication;
+#[cfg(feature = "testing-tls")]
+pub mod rotations;
 pub mod sasl;
 pub mod sockets;
 mod stage;
@@ -276,6 +280,19 @@ macro_rules! tls_suite {
                 handshakes_that_do_not_go_on_keep_nobody_out,
                 a_certificate_that_is_replaced_is_shown_to_clients_who_come_then,
                 a_port_for_tls_that_is_in_use_is_named,
+            }
+            renewals: {
+                links_whose_keys_are_worn_are_made_anew_one_at_a_time_while_writes_go_on,
+                an_authority_is_replaced_in_three_steps_while_writes_go_on,
+                a_member_whose_certificate_is_taken_back_is_out_when_the_list_is_there,
+                a_link_whose_certificate_ends_is_told_and_closed_only_if_that_is_wanted,
+                an_ensemble_comes_to_tls_and_goes_back_and_no_write_is_lost,
+                a_thousand_half_handshakes_of_strangers_keep_no_member_out,
+            }
+            rotations: {
+                stores_are_read_again_however_they_are_replaced,
+                a_password_that_comes_behind_its_store_is_waited_for,
+                stores_are_looked_at_when_an_operator_asks,
             }
         }
     };

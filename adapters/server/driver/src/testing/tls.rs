@@ -21,7 +21,7 @@ use super::{Ensemble, Stage};
 use crate::{Application, Dialled, Runtime, Server, ServerConfig};
 
 /// The configuration of a server with a certificate of its own.
-fn secure<R: Runtime, A: Application>(
+pub(super) fn secure<R: Runtime, A: Application>(
     ensemble: &Ensemble<R, A>,
     authority: &Authority,
     id: ServerId,
@@ -39,7 +39,7 @@ fn with_settings<R: Runtime, A: Application>(
     config
 }
 
-fn settings<R: Runtime, A: Application>(
+pub(super) fn settings<R: Runtime, A: Application>(
     ensemble: &Ensemble<R, A>,
     authority: &Authority,
     holder: &Holder,
@@ -49,7 +49,7 @@ fn settings<R: Runtime, A: Application>(
 }
 
 /// How often links of a server failed so.
-fn failures<R: Runtime, A: Application>(
+pub(super) fn failures<R: Runtime, A: Application>(
     server: &Server<R, A>,
     plane: &str,
     side: &str,
@@ -63,8 +63,15 @@ fn failures<R: Runtime, A: Application>(
     count.map_or(0, |count| format!("{count:.0}").parse().unwrap())
 }
 
+/// The sum of the figures of a server whose line begins so.
+pub(super) fn figure<R: Runtime, A: Application>(server: &Server<R, A>, begins: &str) -> f64 {
+    let page = server.figures().page(&[]);
+    let lines = page.lines().filter(|line| line.starts_with(begins));
+    lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
+}
+
 /// How many links of a server are open, with TLS or without.
-fn links<R: Runtime, A: Application>(server: &Server<R, A>, secure: bool) -> f64 {
+pub(super) fn links<R: Runtime, A: Application>(server: &Server<R, A>, secure: bool) -> f64 {
     let page = server.figures().page(&[]);
     let counted = page.lines().filter_map(|line| {
         let rest = line.strip_prefix("quorate_links{plane=")?;
@@ -243,6 +250,23 @@ pub async fn a_member_whose_bytes_come_one_at_a_time_is_let_in<R: Runtime>(stage
     stage.until("a plain link", || links(ensemble.server(id), false) > 0.5).await;
 }
 
+pub async fn a_peer_without_tls_comes_again_and_again<R: Runtime>(stage: Stage<R>) {
+    let authority = Authority::new("ours");
+    let mut ensemble = stage.electors(1, 0);
+    let id = ensemble.ids()[0];
+    let mut config = secure(&ensemble, &authority, id);
+    config.tls.as_mut().unwrap().accepts_plain = true;
+    ensemble.start_as(config).await;
+    ensemble.agreed().await;
+    for _ in 0..3 {
+        let mut plain = Line::to(&stage, &ensemble, id, Plane::Election).await;
+        plain.write(&hello(Plane::Election, ServerId(201))).await;
+        stage.until("a plain link", || links(ensemble.server(id), false) > 0.5).await;
+        drop(plain);
+        stage.until("none", || links(ensemble.server(id), false) < 0.5).await;
+    }
+}
+
 pub async fn a_server_with_a_wrong_certificate_stays_out_until_it_has_another<R: Runtime>(
     stage: Stage<R>,
 ) {
@@ -308,7 +332,7 @@ pub async fn an_ensemble_comes_to_tls_one_server_at_a_time<R: Runtime>(stage: St
 }
 
 /// The certificate that a server shows.
-async fn shown<R: Runtime>(
+pub(super) async fn shown<R: Runtime>(
     stage: &Stage<R>,
     ensemble: &Ensemble<R>,
     authority: &Authority,

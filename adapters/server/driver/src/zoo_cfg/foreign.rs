@@ -31,14 +31,24 @@ pub(super) const NOT_SUPPORTED: &[(&str, When, &str)] = &[
     ("sslQuorum", When::True, "TLS between servers"),
     #[cfg(not(feature = "tls"))]
     ("portUnification", When::True, "TLS between servers"),
-    ("ssl.quorum.crl", When::True, "looking for revoked certificates where they say"),
-    ("ssl.quorum.ocsp", When::True, "asking an authority whether a certificate is revoked"),
+    (
+        "ssl.quorum.crl",
+        When::True,
+        "looking for revoked certificates where they say, in place of the lists that quorate.ssl.crlFile names,",
+    ),
+    (
+        "ssl.quorum.ocsp",
+        When::True,
+        "asking an authority whether a certificate is revoked, in place of the lists that quorate.ssl.crlFile names,",
+    ),
     ("ssl.quorum.context.supplier.class", When::Set, "a supplier of TLS contexts of its own"),
-    ("quorate.ssl.crlFile", When::Set, "a list of revoked certificates"),
+    #[cfg(not(feature = "tls"))]
+    ("quorate.ssl.crlFile", When::Set, "TLS between servers"),
     #[cfg(not(feature = "tls"))]
     ("secureClientPort", When::Set, "TLS for clients"),
     #[cfg(not(feature = "tls"))]
     ("client.portUnification", When::True, "TLS for clients"),
+    ("IPAuthenticationProvider.usexforwardedfor", When::True, "believing X-Forwarded-For"),
     ("authProvider.", When::Set, "an authentication provider of its own"),
     ("enforceQuota", When::True, "enforcing quotas"),
     ("localSessionsEnabled", When::True, "keeping sessions at one server"),

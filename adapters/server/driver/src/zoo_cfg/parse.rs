@@ -12,6 +12,7 @@ use crate::zoo_cfg::alone::{self, WHY_CLIENTS};
 use crate::zoo_cfg::audit::AuditSettings;
 use crate::zoo_cfg::clients::ClientSettings;
 use crate::zoo_cfg::entries::{Entries, MAX};
+use crate::zoo_cfg::exposed::Exposure;
 use crate::zoo_cfg::findings::{Caution, ConfigError, Place};
 use crate::zoo_cfg::flags::JvmFlags;
 use crate::zoo_cfg::http::HttpSettings;
@@ -106,6 +107,7 @@ impl ZooCfg {
                 .introduction_timeout
                 .unwrap_or_else(|| tick_time.saturating_mul(sync_limit)),
             max_peer_connections: entries.count_or_none("quorate.maxPeerCnxns", 512)?,
+            exposure: Exposure::read(entries)?,
             election_bind_retries: entries.number("electionPortBindRetry", 0, MAX)?.unwrap_or(3),
             listen_on_all_ips: entries.boolean("quorumListenOnAllIPs", false)?,
             alone: ensemble.alone,

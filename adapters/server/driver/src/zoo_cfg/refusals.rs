@@ -3,7 +3,7 @@
 use crate::zoo_cfg::entries::Entries;
 use crate::zoo_cfg::findings::{Caution, ConfigError, Setting};
 use crate::zoo_cfg::foreign::{NOT_SUPPORTED, When};
-use crate::zoo_cfg::sasl::SASL_PROVIDER;
+use crate::zoo_cfg::sasl::PROVIDERS;
 
 impl Entries<'_> {
     pub(super) fn refuse_misspellings(&mut self) -> Result<(), ConfigError> {
@@ -58,7 +58,7 @@ impl Entries<'_> {
                 false => name == *key,
             };
             let on = self.entries.iter().filter(move |(name, entry)| {
-                is(name) && when.holds(&entry.value) && entry.value != SASL_PROVIDER
+                is(name) && when.holds(&entry.value) && !PROVIDERS.contains(&&*entry.value)
             });
             on.map(|(name, setting)| (name.clone(), setting.clone(), *what))
         })

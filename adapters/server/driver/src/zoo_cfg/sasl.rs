@@ -211,10 +211,10 @@ fn required_schemes(entries: &mut Entries<'_>) -> Result<Vec<String>, ConfigErro
 }
 
 impl Entries<'_> {
-    /// The provider of ZooKeeper for identities by SASL is always here.
+    /// The providers of ZooKeeper for identities by SASL and by certificate are always here.
     fn take_provider(&mut self) {
         self.entries.retain(|name, setting| {
-            !(name.starts_with("authProvider.") && setting.value == SASL_PROVIDER)
+            !(name.starts_with("authProvider.") && PROVIDERS.contains(&&*setting.value))
         });
     }
 
@@ -252,9 +252,11 @@ impl Entries<'_> {
     }
 }
 
-/// ZooKeeper's own class for identities by SASL.
-pub(super) const SASL_PROVIDER: &str =
-    "org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
+/// ZooKeeper's own classes for identities by SASL and by certificate.
+pub(super) const PROVIDERS: [&str; 2] = [
+    "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+    "org.apache.zookeeper.server.auth.X509AuthenticationProvider",
+];
 /// Where the file is named; the first counts.
 const FILES: [&str; 2] = ["quorate.jaas.file", "java.security.auth.login.config"];
 const WANT_LOGINS: [&str; 4] =
@@ -262,7 +264,7 @@ const WANT_LOGINS: [&str; 4] =
 const WITHOUT_FILE: &str = "SASL without quorate.jaas.file, which says who logs in,";
 const LEARNER: &str = "quorum.auth.learnerRequireSasl";
 const SERVER: &str = "quorum.auth.serverRequireSasl";
-const SCHEMES: [&str; 3] = ["digest", "ip", "sasl"];
+const SCHEMES: [&str; 4] = ["digest", "ip", "sasl", "x509"];
 const WHY_CLIENTS: &str = "clients have to log in by SASL, and its section Server says who may; the file is that of \
      -Djava.security.auth.login.config";
 const WHY_SERVERS: &str = "servers log in by SASL, and its sections QuorumServer and QuorumLearner say who may and as whom; the file is that of \

@@ -1,8 +1,8 @@
 //! What a `zoo.cfg` says of TLS between servers: `sslQuorum`, `portUnification`, `ssl.quorum.*` and `quorate.ssl.*`.
 
 use quorate_tls::{
-    ClientAuth, IdentityMode, Password, Settings, StoreFile, StorePassword, Suite, Versions,
-    store_kind,
+    ClientAuth, CloseOnReload, IdentityMode, Password, RevokedFile, Settings, StoreFile,
+    StorePassword, Suite, Versions, store_kind,
 };
 
 use crate::zoo_cfg::entries::Entries;
@@ -44,6 +44,7 @@ pub(super) fn read(entries: &mut Entries<'_>) -> Result<Option<Settings>, Config
     if !entries.boolean("sslQuorumReloadCertFiles", true)? {
         settings.reload = None;
     }
+    after_handshakes(entries, &mut settings)?;
     if let Some(Setting { at, key, value }) = both.filter(|_| accepts_both) {
         let what = "whoever reaches the ports can still go without TLS";
         entries.warn(at, Caution::Weakens { key, value, what });
@@ -53,6 +54,21 @@ pub(super) fn read(entries: &mut Entries<'_>) -> Result<Option<Settings>, Config
         entries.take(key);
     }
     Ok(Some(settings))
+}
+
+/// Which certificates were taken back, and what becomes of links that are up.
+fn after_handshakes(entries: &mut Entries<'_>, settings: &mut Settings) -> Result<(), ConfigError> {
+    let strict = entries.boolean("quorate.ssl.crlStrict", false)?;
+    let lists = entries.path("quorate.ssl.crlFile")?;
+    settings.revoked = lists.map(|path| RevokedFile { path, strict });
+    settings.close_expired = entries.boolean("quorate.ssl.closeExpired", false)?;
+    if let Some(entry) = entries.take("quorate.ssl.closeOnReload") {
+        settings.close_on_reload = match CloseOnReload::from_name(&entry.value) {
+            Some(which) => which,
+            None => return Err(entry.value_error("none, expired or untrusted".to_owned())),
+        };
+    }
+    Ok(())
 }
 
 pub(super) fn store(entries: &mut Entries<'_>, keys: &StoreKeys) -> Result<StoreFile, ConfigError> {

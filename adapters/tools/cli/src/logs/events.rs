@@ -3,7 +3,7 @@
 //! A line of a library that knows nothing of this is [`OTHER`].
 
 /// All names, in order.
-pub(crate) const EVENTS: [&str; 72] = [
+pub(crate) const EVENTS: [&str; 79] = [
     "audit.failed",
     "audit.written",
     "auth.refused",
@@ -30,6 +30,9 @@ pub(crate) const EVENTS: [&str; 72] = [
     "election.vote_changed",
     "epoch.established",
     "epoch.promised",
+    "exposed.address_refused",
+    "exposed.forged_identity",
+    "exposed.stranger",
     "follower.lost_leader",
     "leader.stepped_down",
     "learner.lost",
@@ -66,12 +69,16 @@ pub(crate) const EVENTS: [&str; 72] = [
     "sync.ignored",
     "sync.started",
     "tls.client_refused",
+    "tls.closed",
     "tls.identity",
     "tls.notice",
+    "tls.peer_expired",
+    "tls.plain_link",
     "tls.refused",
     "tls.refused_by_peer",
     "tls.reload_failed",
     "tls.reloaded",
+    "tls.renewing",
     "tree.differs",
     "txn.unknown",
     "txn.without_effect",

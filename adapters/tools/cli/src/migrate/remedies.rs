@@ -25,11 +25,16 @@ fn look_up<W: Copy>(table: &[(&[&str], &'static str, W)], name: &str) -> Option<
 const REFUSED: &str = "do not replace servers while it is needed; if it is not, take the line out of every server's file \
                        and restart them one at a time first";
 
-const REFUSALS: [(&[&str], &str, ()); 8] = [
+const REFUSALS: [(&[&str], &str, ()); 9] = [
     (
-        &["ssl.quorum.*", "ssl.*", "quorate.ssl.crlFile"],
-        "without it a certificate is good until it ends; to shut out the holder of one, take what made it out of the trust \
-         stores of all servers. If that will do, take the line out",
+        &["ssl.quorum.crl", "ssl.quorum.ocsp", "ssl.crl", "ssl.ocsp"],
+        "fetch the lists of revoked certificates into a file now and then, name it with quorate.ssl.crlFile, and take the line \
+         out: nothing is asked of an authority while servers link",
+        (),
+    ),
+    (
+        &["ssl.quorum.*", "ssl.*"],
+        "use the stores that the settings of the key store and the trust store name, and take the line out",
         (),
     ),
     (

@@ -92,6 +92,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("config::election", Floor(1)),
     ("config::error", Floor(1)),
     ("config::limits", Floor(1)),
+    ("config::strangers", Floor(1)),
     ("config::timing", Floor(1)),
     ("reconfiguration", Floor(4)),
     // What servers say, what they are told, and why they do what they do.

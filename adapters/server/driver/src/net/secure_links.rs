@@ -1,0 +1,124 @@
+//! The links with TLS around them that are up: whose certificates they have, and how many records have passed.
+//!
+//! ```text
+//!   a link ─► here, until it ends ─┬─► certificates, looked at again when stores have changed, and when they end
+//!                                  └─► records, by which a link over TLS 1.2 is made anew before its keys are worn
+//! ```
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use futures_rustls::pki_types::CertificateDer;
+use quorate_core::id::{LinkId, ServerId};
+use quorate_core::input::Plane;
+
+use crate::lock::locked;
+
+/// How many records have passed on a connection.
+#[derive(Debug, Default)]
+pub(crate) struct Passed {
+    pub(super) read: AtomicU64,
+    pub(super) written: AtomicU64,
+}
+
+/// A link with TLS around it.
+#[derive(Clone, Debug)]
+pub(crate) struct SecureLink {
+    pub(crate) plane: Plane,
+    pub(crate) dialled: bool,
+    pub(crate) remote: SocketAddr,
+    /// With whom, as far as that is known.
+    pub(crate) peer: Option<ServerId>,
+    /// What the other side has shown.
+    pub(crate) certificates: Arc<[CertificateDer<'static>]>,
+    /// When the first of them ends, in seconds since 1970.
+    pub(crate) ends: i64,
+    pub(crate) passed: Arc<Passed>,
+    /// How many records may pass in one direction.
+    pub(crate) records_max: u64,
+    /// Why it is to be closed, and since when; none if it is not.
+    pub(crate) unwanted: Option<(Arc<str>, Instant)>,
+}
+
+impl SecureLink {
+    /// How many records have passed in the direction in which more have.
+    pub(crate) fn records(&self) -> u64 {
+        let Passed { read, written } = &*self.passed;
+        read.load(Ordering::Relaxed).max(written.load(Ordering::Relaxed))
+    }
+
+    fn all_records(&self) -> u64 {
+        let Passed { read, written } = &*self.passed;
+        read.load(Ordering::Relaxed) + written.load(Ordering::Relaxed)
+    }
+}
+
+/// All of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SecureLinks(Arc<Mutex<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    up: BTreeMap<LinkId, SecureLink>,
+    /// The records of those that have ended.
+    before: BTreeMap<(Plane, Option<ServerId>), u64>,
+}
+
+/// A link that is one of them until this is dropped.
+#[derive(Debug)]
+pub(super) struct IsUp {
+    of: SecureLinks,
+    link: LinkId,
+}
+
+impl SecureLinks {
+    pub(super) fn enter(&self, link: LinkId, secure: SecureLink) -> IsUp {
+        locked(&self.0).up.insert(link, secure);
+        IsUp { of: self.clone(), link }
+    }
+
+    /// It is known now with whom a link is.
+    pub(crate) fn is_of(&self, link: LinkId, peer: ServerId) {
+        if let Some(secure) = locked(&self.0).up.get_mut(&link) {
+            secure.peer = Some(peer);
+        }
+    }
+
+    pub(crate) fn all(&self) -> Vec<(LinkId, SecureLink)> {
+        locked(&self.0).up.iter().map(|(link, secure)| (*link, secure.clone())).collect()
+    }
+
+    /// A link is to be closed at a good moment.
+    pub(super) fn is_unwanted(&self, link: LinkId, why: &str, now: Instant) {
+        if let Some(secure) = locked(&self.0).up.get_mut(&link) {
+            secure.unwanted.get_or_insert_with(|| (why.into(), now));
+        }
+    }
+
+    /// How many records have passed with each peer since the start.
+    pub(crate) fn records(&self) -> BTreeMap<(Plane, Option<ServerId>), u64> {
+        let known = locked(&self.0);
+        let mut records = known.before.clone();
+        for secure in known.up.values() {
+            *records.entry((secure.plane, secure.peer)).or_insert(0) += secure.all_records();
+        }
+        records
+    }
+}
+
+impl Drop for IsUp {
+    fn drop(&mut self) {
+        let mut known = locked(&self.of.0);
+        let Some(ended) = known.up.remove(&self.link) else { return };
+        // Of strangers there may be any number, and they are counted together.
+        let (own, strangers) = ((ended.plane, ended.peer), (ended.plane, None));
+        let room = known.before.len() < PEERS_MAX || known.before.contains_key(&own);
+        *known.before.entry(if room { own } else { strangers }).or_insert(0) += ended.all_records();
+    }
+}
+
+/// Of how many peers the records are kept apart.
+const PEERS_MAX: usize = 600;
