@@ -67,10 +67,13 @@ fn fips_by_default(facts: &Facts, file: &ConfigFile) -> Option<Version> {
     (!is_off).then_some(version)
 }
 
+/// A setting, which of its values are weak, and what they mean.
+type Weak = (&'static str, fn(&str) -> bool, &'static str);
+
 fn names_unchecked(facts: &Facts) -> Vec<Found> {
     let mut found = Vec::new();
     for file in of_ensembles(facts).filter(|file| has_tls(file)) {
-        let weak: [(&str, fn(&str) -> bool, &str); 4] = [
+        let weak: [Weak; 4] = [
             ("ssl.quorum.hostnameVerification", |value| value == "false", NAMES),
             ("ssl.quorum.clientHostnameVerification", |value| value == "false", NAMES_OF_DIALLERS),
             ("ssl.quorum.clientAuth", |value| value != "need", NO_CERTIFICATE),

@@ -41,11 +41,12 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         id: "live.tls-expired",
         levels: &[Level::Error, Level::Warning],
-        when: "a certificate of the chain of a server here has ended; a warning for one in its trust store",
+        when: "a certificate of the chain of a server here has ended; a warning for one in its trust store, or where a log says that \
+               one has",
         why: "links that are up stay, and none is made any more: the ensemble ends with the next election",
         todo: "put a new certificate in its place, on all servers whose certificate ends then",
         sources: &["https://github.com/apache/pulsar-helm-chart/issues/285"],
-        explains: &[],
+        explains: &["live.tls-chain"],
         check: expired,
     },
     Rule {
@@ -93,11 +94,11 @@ fn java_cannot_read(facts: &Facts) -> Vec<Found> {
 
 fn secret_mode(facts: &Facts) -> Vec<Found> {
     let each = facts.readable.iter().map(|readable| {
-        let path = readable.path.display();
+        let path = readable.path.display().to_string();
         let what = format!("{path} may be read by all users of this machine");
         let subject = Subject::file(&readable.file, readable.id).key(&readable.key);
         Found::warning(subject, what)
-            .seen(path, format!("mode {:03o}", readable.mode & 0o777))
+            .seen(&path, format!("mode {:03o}", readable.mode & 0o777))
             .todo(format!("chmod o= {path}"))
     });
     each.collect()
