@@ -22,6 +22,7 @@ mod logs;
 mod names;
 mod ports;
 mod reverse;
+mod stores;
 
 use std::io::{self, Write};
 use std::path::PathBuf;

@@ -17,7 +17,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
 
-use self::check::Found;
+pub(crate) use self::check::{Found, Shown};
+pub(crate) use self::settings::read;
 #[cfg(feature = "tls")]
 pub(crate) use self::settings::{Store, client_stores};
 use crate::failure::Failure;
@@ -63,7 +64,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
 
 fn check(arguments: &CheckArguments) -> Result<(), Failure> {
     let CheckArguments { zoo_cfg, json } = arguments;
-    let settings = settings::read(zoo_cfg).map_err(|error| Failure::usage(error.to_string()))?;
+    let settings = read(zoo_cfg).map_err(|error| Failure::usage(error.to_string()))?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
     let found = Found::of(&settings, now);

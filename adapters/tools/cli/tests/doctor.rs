@@ -365,3 +365,38 @@ fn members_that_dial_back_are_told_from_those_that_do_not() {
     assert_eq!(found(&report), [""; 0], "{report}");
     assert_eq!(looked_at(&report, "dialling back"), [1, 2, 3]);
 }
+
+#[test]
+fn stores_of_this_machine_are_read_as_the_server_would_and_secrets_that_all_may_read_are_named() {
+    const FIXTURES: &str =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../server/keystore/tests/fixtures");
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    fs::create_dir(path("data")).unwrap();
+    fs::write(path("data/myid"), "1\n").unwrap();
+    fs::write(path("password"), "changeit\n").unwrap();
+    let all = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    fs::set_permissions(path("password"), all).unwrap();
+    let told = |trust_store: &str| {
+        let cfg = format!(
+            "tickTime=500\ninitLimit=5\nsyncLimit=5\ndataDir={data}\nsslQuorum=true\n\
+             ssl.quorum.keyStore.location={FIXTURES}/keytool-ec.jks\n\
+             ssl.quorum.keyStore.passwordPath={password}\n\
+             ssl.quorum.trustStore.location={FIXTURES}/{trust_store}\n\
+             ssl.quorum.trustStore.passwordPath={password}\nserver.1=ec1.test:2888:3888\n",
+            data = path("data"),
+            password = path("password"),
+        );
+        fs::write(path("zoo.cfg"), cfg).unwrap();
+        found(&json(&doctor(&[path("zoo.cfg")], &["--json", "--budget", "1s"])))
+    };
+    let found_of = |trust_store, rule: &str| {
+        let all = told(trust_store);
+        all.into_iter().filter(|found| found.starts_with(rule)).collect::<Vec<_>>()
+    };
+    let secret = found_of("trust.p12", "cfg.secret-mode").join("\n");
+    assert!(secret.contains(&path("password")) && secret.contains("passwordPath"), "{secret}");
+    assert_eq!(found_of("trust.p12", "cfg.tls-store"), [""; 0]);
+    let missing = found_of("nothing.p12", "cfg.tls-store");
+    assert!(missing.len() == 1 && missing[0].contains("nothing.p12"), "{missing:?}");
+}

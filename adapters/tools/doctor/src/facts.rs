@@ -10,6 +10,7 @@ mod disk;
 mod link;
 mod log;
 mod member;
+mod store;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -23,6 +24,7 @@ pub use self::disk::{Bench, DataDir, Space, Stray};
 pub use self::link::Link;
 pub use self::log::{Log, LogLine};
 pub use self::member::{Heard, Member, Port, Silence, Told};
+pub use self::store::{Held, Readable, Stores};
 use crate::file::ConfigFile;
 
 /// All that was seen.
@@ -42,6 +44,12 @@ pub struct Facts {
     pub hosts: BTreeMap<String, Result<Vec<Address>, String>>,
     /// Data directories.
     pub dirs: Vec<DataDir>,
+    /// The key and trust stores of servers on this machine.
+    pub stores: Vec<Stores>,
+    /// Files with secrets of servers on this machine that others may read.
+    pub readable: Vec<Readable>,
+    /// When it was looked, in seconds since 1970; none if that does not matter.
+    pub now: Option<i64>,
     /// This machine.
     pub machine: Machine,
     /// The links of servers here with other members, as the kernel sees them now.

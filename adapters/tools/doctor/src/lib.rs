@@ -31,8 +31,8 @@ pub struct Readme;
 
 pub use crate::diagnosis::diagnose;
 pub use crate::facts::{
-    Address, Bench, DataDir, Facts, Heard, Link, Log, LogLine, Machine, Member, Port, Process,
-    Silence, Space, Stray, Told,
+    Address, Bench, DataDir, Facts, Heard, Held, Link, Log, LogLine, Machine, Member, Port,
+    Process, Readable, Silence, Space, Stores, Stray, Told,
 };
 pub use crate::file::{ConfigFile, client_ports};
 pub use crate::finding::{Evidence, Finding, Level, Subject};

@@ -9,7 +9,10 @@ mod live;
 mod load;
 mod logs;
 mod machine;
+mod security;
 mod settings;
+mod steps;
+mod stores;
 mod versions;
 mod voters;
 
@@ -24,6 +27,9 @@ pub static RULES: &[&[Rule]] = &[
     addresses::RULES,
     voters::RULES,
     settings::RULES,
+    steps::RULES,
+    security::RULES,
+    stores::RULES,
     live::RULES,
     load::RULES,
     links::RULES,

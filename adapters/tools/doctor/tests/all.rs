@@ -10,3 +10,4 @@ mod logs;
 mod machine;
 mod planted;
 mod report;
+mod security;

@@ -98,12 +98,6 @@ pub(crate) const PLANTS: &[Plant] = &[
             ])
         },
     ),
-    plant("cfg.timing-differs", Warning, "sslQuorum", "true here, and false", || {
-        let stores =
-            "ssl.quorum.keyStore.location=/own.p12\nssl.quorum.trustStore.location=/trust.p12\n";
-        let tls = format!("{BASICS}sslQuorum=true\n{stores}{THREE}");
-        with_files(vec![file(1, &format!("{BASICS}{THREE}")), file(2, &tls)])
-    }),
     plant("cfg.timing-differs", Error, "server 1, 1.log", "4194304 bytes", || {
         crate::logs::of("Exception: Unreasonable length = 4194304")
     }),

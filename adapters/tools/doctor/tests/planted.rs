@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use quorate_doctor::{Facts, Level, diagnose, rule, rules};
 
-use crate::{configuration, links, live, logs, machine};
+use crate::{configuration, links, live, logs, machine, security};
 
 /// A fault and what must be said of it.
 pub(crate) struct Plant {
@@ -30,9 +30,16 @@ pub(crate) const fn plant(
 }
 
 fn all() -> impl Iterator<Item = &'static Plant> {
-    [configuration::PLANTS, links::PLANTS, live::PLANTS, logs::PLANTS, machine::PLANTS]
-        .into_iter()
-        .flatten()
+    [
+        configuration::PLANTS,
+        links::PLANTS,
+        live::PLANTS,
+        logs::PLANTS,
+        machine::PLANTS,
+        security::PLANTS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 #[test]

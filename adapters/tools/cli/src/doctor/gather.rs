@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use quorate_doctor::{Bench, ConfigFile, DataDir, Facts, Looks, Machine, Member, Words};
 use quorate_tokio::core::address::HostPort;
@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::dirs::{self, Place};
 use super::http::Admin;
-use super::{host, links, logs, names, ports, reverse};
+use super::{host, links, logs, names, ports, reverse, stores};
 
 /// Configurations, and those that cannot be read.
 #[derive(Default)]
@@ -60,8 +60,10 @@ pub(super) async fn gather(question: Question) -> Gathered {
     let logs_read = spawn_blocking(move || logs::read(&log_files));
     let config_paths: Vec<_> = files.iter().map(|file| (file.path.clone(), file.id)).collect();
     let machine = spawn_blocking(move || host::machine(&config_paths));
+    let (named_stores, now) = (stores::named(&files), seconds_now());
+    let stores_read = spawn_blocking(move || stores::look(&named_stores, now));
 
-    let mut facts = Facts { files, broken, ..Facts::default() };
+    let mut facts = Facts { files, broken, now: Some(now), ..Facts::default() };
     let patience = budget / 4;
     let named = tokio::spawn(names::resolve(names::hosts(&facts), patience));
     facts.members = ports::look(ports::targets(&facts, &admins), patience).await;
@@ -103,6 +105,12 @@ pub(super) async fn gather(question: Question) -> Gathered {
                 looks.failed("log", id, path.display().to_string(), NO_TIME.to_owned());
             }
         }
+    }
+    if let Ok(Ok((stores, readable))) = timeout_at(end, stores_read).await {
+        for stores in &stores {
+            looks.done("stores", stores.id, stores.file.display().to_string());
+        }
+        (facts.stores, facts.readable) = (stores, readable);
     }
     if !facts.files.is_empty() {
         facts.machine = machine_of(machine, end, &mut looks).await;
@@ -223,3 +231,9 @@ impl Reading {
 }
 
 const NO_TIME: &str = "it was not read within the budget; give it more with --budget";
+
+/// In seconds since 1970.
+fn seconds_now() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_secs()).unwrap_or(i64::MAX)
+}

@@ -16,19 +16,23 @@ use super::settings::{Settings, Store};
 
 /// All that was found.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(crate) struct Found {
     /// Its alias, and the certificates, that of the key first.
-    pub(super) own: Option<(Option<String>, Vec<Shown>)>,
-    pub(super) trusted: Vec<Shown>,
+    pub(crate) own: Option<(Option<String>, Vec<Shown>)>,
+    pub(crate) trusted: Vec<Shown>,
     /// With the file that they are about.
     pub(super) notices: Vec<String>,
     pub(super) problems: Vec<String>,
+    /// Those for which a store could not be read at all.
+    pub(crate) unread: Vec<String>,
+    /// Those notices that say that a server in Java could not read it.
+    pub(crate) java_cannot: Vec<String>,
 }
 
 /// One certificate.
 #[derive(Debug)]
-pub(super) struct Shown {
-    pub(super) subject: String,
+pub(crate) struct Shown {
+    pub(crate) subject: String,
     pub(super) issuer: String,
     pub(super) common_name: Option<String>,
     pub(super) dns_names: Vec<String>,
@@ -36,12 +40,12 @@ pub(super) struct Shown {
     pub(super) uris: Vec<String>,
     pub(super) key: String,
     /// In seconds since 1970.
-    pub(super) from: i64,
+    pub(crate) from: i64,
     /// In seconds since 1970.
-    pub(super) to: i64,
-    pub(super) uses: Uses,
+    pub(crate) to: i64,
+    pub(crate) uses: Uses,
     /// The members that it names.
-    pub(super) members: Vec<ServerId>,
+    pub(crate) members: Vec<ServerId>,
 }
 
 /// What reads a store: its name, its bytes, its kind, and its password.
@@ -60,9 +64,15 @@ enum Unread {
 
 impl Found {
     /// Reads both stores; `now` in seconds since 1970.
-    pub(super) fn of(settings: &Settings, now: i64) -> Self {
-        let mut found =
-            Self { own: None, trusted: Vec::new(), notices: Vec::new(), problems: Vec::new() };
+    pub(crate) fn of(settings: &Settings, now: i64) -> Self {
+        let mut found = Self {
+            own: None,
+            trusted: Vec::new(),
+            notices: Vec::new(),
+            problems: Vec::new(),
+            unread: Vec::new(),
+            java_cannot: Vec::new(),
+        };
         let own = found.open(settings.key_store.as_ref(), "keyStore", key_store);
         let trusted = found.open(settings.trust_store.as_ref(), "trustStore", trust_store);
         if let Some(TrustStore { certificates, notices, .. }) = &trusted {
@@ -85,7 +95,9 @@ impl Found {
 
     fn open<T>(&mut self, store: Option<&Store>, which: &str, read: Reader<T>) -> Option<T> {
         let Some(store) = store else {
-            self.problems.push(format!("ssl.quorum.{which}.location is not set"));
+            let what = format!("ssl.quorum.{which}.location is not set");
+            self.problems.push(what.clone());
+            self.unread.push(what);
             return None;
         };
         let file = store.file.display().to_string();
@@ -100,12 +112,26 @@ impl Found {
                 .map_err(|source| Unread::Read { file: file.clone(), source })?;
             Ok(read(&file, &bytes, kind, password.as_ref())?)
         };
-        opened().map_err(|error| self.problems.push(error.to_string())).ok()
+        let said = opened().map_err(|error| error.to_string());
+        said.map_err(|error| {
+            self.problems.push(error.clone());
+            self.unread.push(error);
+        })
+        .ok()
     }
 
     fn tell(&mut self, store: Option<&Store>, notices: &[Notice]) {
-        let told = notices.iter().map(|notice| format!("{}: {notice}", named(store)));
-        self.notices.extend(told);
+        for notice in notices {
+            let told = format!("{}: {notice}", named(store));
+            let is_javas = matches!(
+                notice,
+                Notice::JavaCannotRead(_)
+                    | Notice::SameSubject(_)
+                    | Notice::Kind { java_looks_too: false, .. }
+            );
+            self.java_cannot.extend(is_javas.then(|| told.clone()));
+            self.notices.push(told);
+        }
     }
 
     /// Certificates that do not hold now: in the own store the server cannot use them, in the other it trusts nobody by

@@ -13,7 +13,7 @@ use thiserror::Error;
 
 /// What is read of a `zoo.cfg` here.
 #[derive(Debug)]
-pub(super) struct Settings {
+pub(crate) struct Settings {
     pub(super) file: PathBuf,
     pub(super) key_store: Option<Store>,
     pub(super) trust_store: Option<Store>,
@@ -61,7 +61,7 @@ struct Read {
 }
 
 /// Reads the file, and that of the membership if there is one.
-pub(super) fn read(file: &Path) -> Result<Settings, SettingsError> {
+pub(crate) fn read(file: &Path) -> Result<Settings, SettingsError> {
     let mut read = lines(file)?;
     if let Some(dynamic) = read.keys.get("dynamicConfigFile") {
         read.members.extend(lines(Path::new(dynamic))?.members);

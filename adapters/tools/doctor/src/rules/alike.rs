@@ -175,28 +175,13 @@ const ALIKE: [(&str, Value); 7] = [
     ("standaloneEnabled", |cfg| cfg.standalone_enabled.to_string()),
 ];
 
-/// Switches of TLS and SASL between servers, compared as they are written.
-const SWITCHES: [&str; 5] = [
-    "sslQuorum",
-    "portUnification",
-    "quorum.auth.enableSasl",
-    "quorum.auth.learnerRequireSasl",
-    "quorum.auth.serverRequireSasl",
-];
-
 fn timing_differs(facts: &Facts) -> Vec<Found> {
     let read: Vec<_> = facts.read_files().filter(|(_, cfg)| !cfg.alone).collect();
     let Some(((first_file, first), rest)) = read.split_first() else { return Vec::new() };
-    let switch = |file: &ConfigFile, name: &str| {
-        let value = file.setting(name).map(|setting| setting.value.to_ascii_lowercase());
-        value.filter(|value| value != "false").unwrap_or_else(|| "false".to_owned())
-    };
     let mut found = Vec::new();
     for (file, cfg) in rest {
         let values = ALIKE.iter().map(|(name, value)| (*name, value(cfg), value(first)));
-        let switches =
-            SWITCHES.iter().map(|name| (*name, switch(file, name), switch(first_file, name)));
-        for (name, here, there) in values.chain(switches).filter(|(_, here, there)| here != there) {
+        for (name, here, there) in values.filter(|(_, here, there)| here != there) {
             let source = first_file.path.display();
             let what = format!("{name} is {here} here, and {there} in {source}");
             let subject = Subject::file(&file.path, file.id).key(name);

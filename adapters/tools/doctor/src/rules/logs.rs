@@ -68,16 +68,6 @@ pub(crate) const RULES: &[Rule] = &[
         check: |_| Vec::new(),
     },
     Rule {
-        id: "live.tls-expired",
-        levels: &[Level::Warning],
-        when: "a log says that a certificate has expired",
-        why: "a link that breaks is not made again",
-        todo: "renew the certificate, and watch when certificates end",
-        sources: &["zookeeperAdmin.md"],
-        explains: &["live.tls-chain"],
-        check: |_| Vec::new(),
-    },
-    Rule {
         id: "live.sasl-fips",
         levels: &[Level::Warning],
         when: "a log says that DIGEST-MD5 is configured between servers and refused",

@@ -39,6 +39,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("doctor::http", Floor(2)),
     ("doctor::links", Floor(1)),
     ("doctor::reverse", Floor(1)),
+    ("doctor::stores", Floor(1)),
     ("elect", Floor(4)),
     ("no_through_tls", Floor(3)),
     ("through_tls", Floor(3)),
