@@ -219,7 +219,9 @@ pub async fn a_member_whose_certificate_is_taken_back_is_out_when_the_list_is_th
     let before = writes.count();
     stage.until("more writes", || writes.count() > before).await;
     writes.end(&stage).await;
-    assert_eq!(ensemble.agreed_but_for(&[out]).await, (leader, epoch));
+    // On a busy machine it may be another by now, but none that was taken back.
+    let (leads, now) = ensemble.agreed_but_for(&[out]).await;
+    assert!(leads != out && now >= epoch);
 }
 
 pub async fn a_link_whose_certificate_ends_is_told_and_closed_only_if_that_is_wanted<R: Runtime>(

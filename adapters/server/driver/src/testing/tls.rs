@@ -239,7 +239,12 @@ pub async fn a_member_whose_bytes_come_one_at_a_time_is_let_in<R: Runtime>(stage
     let connector = TlsConnector::from(authority.stranger(Some(&authority.for_server(claimed))));
     let shaken = connector.connect("127.0.0.1".try_into().unwrap(), stream);
     let mut stream = stage.within("a handshake", shaken).await.unwrap();
-    stage.within("a word", stream.write_all(&hello(Plane::Election, claimed))).await.unwrap();
+    let word = async {
+        stream.write_all(&hello(Plane::Election, claimed)).await?;
+        // What is written may still wait within TLS.
+        stream.flush().await
+    };
+    stage.within("a word", word).await.unwrap();
     stage.until("a link", || links(ensemble.server(id), true) > 0.5).await;
     // And so is one that speaks without, where that is allowed.
     let mut plain = Line::to(&stage, &ensemble, id, Plane::Election).await;
