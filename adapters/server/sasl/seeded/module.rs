@@ -2,6 +2,9 @@
 //!
 //! Which one is on is said in the environment, `QUORATE_SEEDED=<name>`, since a whole run of the tests is to fail.
 
+extern crate std;
+
+use std::format;
 use std::sync::OnceLock;
 
 /// Whether a bug is switched on, at the place of the rule that it breaks.

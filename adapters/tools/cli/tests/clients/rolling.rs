@@ -48,8 +48,8 @@ struct Course {
     servers: Servers,
     load: Load,
     curator: Curator,
-    /// It changes what the others watch.
-    admin: Session,
+    /// Where clients connect.
+    ports: Vec<u16>,
     size: Size,
     /// How many servers were replaced.
     turn: usize,
@@ -70,8 +70,7 @@ impl Course {
         let ports: Vec<_> = servers.ids().map(|id| servers.port(id)).collect();
         let curator = Curator::start(&servers.hosts());
         let load = Load::start(&size, &ports, turns);
-        let admin = Session::open(&ports, 0, size.timeout, Duration::from_millis(5));
-        Self { servers, load, curator, admin, size, turn: 0 }
+        Self { servers, load, curator, ports, size, turn: 0 }
     }
 
     /// Replaces all servers, the leader last.
@@ -121,10 +120,12 @@ impl Course {
 
     /// Changes what the sessions watch for this turn, and waits until all are told.
     fn fire(&mut self) {
+        // Of this turn alone: it says nothing while others wait for servers and for Java, and would not outlive that.
+        let mut admin = Session::open(&self.ports, 0, self.size.timeout, Duration::from_millis(5));
         for nth in 0..self.size.sessions {
             let path = format!("/w/{nth}/{}", self.turn);
             let change = Watch::of(nth, self.turn, self.size.rounds).change(&path);
-            let (answer, lost) = self.admin.ask(&change);
+            let (answer, lost) = admin.ask(&change);
             assert!(answer.is_ok() || lost, "{path}: {answer:?}");
         }
         until("the watches of a turn", || {
