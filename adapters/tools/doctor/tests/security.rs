@@ -199,7 +199,7 @@ pub(crate) const PLANTS: &[Plant] = &[
         Warning,
         "server 1, zk1.cfg, fips-mode",
         "ZooKeeper 3.9.5",
-        || of_version("3.9.5-293c", TLS),
+        || of_version("3.9.5-293c", &format!("{STORES}{TLS}").replace("fips-mode=false\n", "")),
     ),
     plant("cfg.sasl-fips", Error, "server 1, zk1.cfg, fips-mode", "ZooKeeper 3.9.5", || {
         of_version("3.9.5-293c", SASL[1])
