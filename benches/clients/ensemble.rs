@@ -5,8 +5,13 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use futures_rustls::rustls::ClientConfig;
+use quorate_core::id::ServerId;
+use quorate_driver::testing::member_stores;
 
 use crate::Outcome;
 use crate::client::Client;
@@ -21,13 +26,15 @@ pub(crate) enum Kind {
     UnderJava,
     /// The last is ours, and leads.
     OverJava,
+    /// Ours, with TLS between them.
+    Tls,
 }
 
 impl Kind {
     /// Whether a server is ours; they are counted from 0.
     const fn is_ours(self, index: usize) -> bool {
         match self {
-            Self::Quorate => true,
+            Self::Quorate | Self::Tls => true,
             Self::Java => false,
             Self::UnderJava => index == 0,
             Self::OverJava => index == 2,
@@ -42,6 +49,10 @@ pub(crate) struct Ensemble {
     pub(crate) ports: Vec<u16>,
     /// Their HTTP ports; none unless they are watched.
     pub(crate) http: Vec<u16>,
+    /// The ports on which they speak with each other.
+    pub(crate) among: Vec<u16>,
+    /// Who dials those with TLS and without a certificate.
+    pub(crate) stranger: Arc<ClientConfig>,
     dir: tempfile::TempDir,
 }
 
@@ -59,7 +70,8 @@ impl Ensemble {
     fn with(kind: Kind, watched: bool) -> Outcome<Self> {
         // The disk that this tree is on, not whatever is behind /tmp.
         let dir = tempfile::tempdir_in(target())?;
-        let (mut ports, mut http) = (Vec::new(), Vec::new());
+        let stranger = member_stores(dir.path(), (1..=3).map(ServerId));
+        let (mut ports, mut http, mut among) = (Vec::new(), Vec::new(), Vec::new());
         let free = || -> Outcome<u16> {
             let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
             Ok(port)
@@ -68,11 +80,11 @@ impl Ensemble {
         for id in 1..=3 {
             let (quorum, election, client) = (free()?, free()?, free()?);
             ports.push(client);
+            among.extend([quorum, election]);
             members += &format!("server.{id}=127.0.0.1:{quorum}:{election};127.0.0.1:{client}\n");
         }
         for id in 1..=3 {
             let data = dir.path().join(id.to_string());
-            fs::create_dir(&data)?;
             fs::write(data.join("myid"), id.to_string())?;
             let admin = if watched {
                 let port = free()?;
@@ -81,14 +93,15 @@ impl Ensemble {
             } else {
                 "admin.enableServer=false".to_owned()
             };
+            let secured = if kind == Kind::Tls { secured(&data) } else { String::new() };
             let text = format!(
                 "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir={}\nmaxClientCnxns=0\n\
-                 4lw.commands.whitelist=*\n{admin}\n{members}",
+                 4lw.commands.whitelist=*\n{admin}\n{secured}{members}",
                 data.display()
             );
             fs::write(dir.path().join(format!("{id}.cfg")), text)?;
         }
-        let mut ensemble = Self { kind, servers: Vec::new(), ports, http, dir };
+        let mut ensemble = Self { kind, servers: Vec::new(), ports, http, among, stranger, dir };
         ensemble.start_all()?;
         Client::connect(ensemble.ports[0])?.create(NODE, 100)?;
         Ok(ensemble)
@@ -217,6 +230,15 @@ impl Drop for Ensemble {
             drop(server.wait());
         }
     }
+}
+
+/// The lines of a server that speaks TLS with the others; they are on one host, so that a certificate is for an id.
+fn secured(stores: &Path) -> String {
+    let stores = stores.display();
+    format!(
+        "sslQuorum=true\nquorate.ssl.identity=id\nssl.quorum.keyStore.location={stores}/own.pem\n\
+         ssl.quorum.trustStore.location={stores}/trusted.pem\n"
+    )
 }
 
 fn until_serving(port: u16) -> Outcome<()> {

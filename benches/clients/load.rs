@@ -19,15 +19,23 @@ pub(crate) struct Load {
     pub(crate) name: &'static str,
     readers: (usize, usize),
     writers: (usize, usize),
+    /// How many bytes a write has.
+    size: usize,
+}
+
+impl Load {
+    const fn of_100(name: &'static str, readers: (usize, usize), writers: (usize, usize)) -> Self {
+        Self { name, readers, writers, size: 100 }
+    }
 }
 
 pub(crate) const LOADS: [Load; 6] = [
-    Load { name: "setData 100 B, 3 × 200", readers: (0, 0), writers: (3, 200) },
-    Load { name: "setData 100 B, one", readers: (0, 0), writers: (1, 1) },
-    Load { name: "getData 100 B, 64 × 16", readers: (64, 16), writers: (0, 0) },
-    Load { name: "getData 100 B, 256 × 1", readers: (256, 1), writers: (0, 0) },
-    Load { name: "getData 100 B, 54 × 16", readers: (54, 16), writers: (0, 0) },
-    Load { name: "… and setData, 6 × 16", readers: (54, 16), writers: (6, 16) },
+    Load::of_100("setData 100 B, 3 × 200", (0, 0), (3, 200)),
+    Load::of_100("setData 100 B, one", (0, 0), (1, 1)),
+    Load::of_100("getData 100 B, 64 × 16", (64, 16), (0, 0)),
+    Load::of_100("getData 100 B, 256 × 1", (256, 1), (0, 0)),
+    Load::of_100("getData 100 B, 54 × 16", (54, 16), (0, 0)),
+    Load::of_100("… and setData, 6 × 16", (54, 16), (6, 16)),
 ];
 
 /// The node that is read and written.
@@ -47,6 +55,11 @@ pub(crate) struct Ran {
 }
 
 impl Load {
+    /// The same, with writes of another size.
+    pub(crate) const fn of_size(self, name: &'static str, size: usize) -> Self {
+        Self { name, size, ..self }
+    }
+
     /// Whether each write waits for the one before.
     pub(crate) fn is_one_write(self) -> bool {
         self.writers == (1, 1)
@@ -56,7 +69,7 @@ impl Load {
     pub(crate) fn run(self, ensemble: &Ensemble, lasts: Duration) -> Outcome<Ran> {
         let mut poll = Poll::new()?;
         let read = Request::GetData { path: NODE.into(), watch: false };
-        let write = set(NODE, 100);
+        let write = set(NODE, self.size);
         let plans = [(self.readers, &read, false), (self.writers, &write, true)];
         let mut all = Vec::new();
         for ((many, depth), request, writes) in plans {
@@ -112,7 +125,12 @@ impl Ran {
 
     /// How long the one in the middle took, in microseconds.
     pub(crate) fn write_p50(&self) -> f64 {
-        self.writes.get(self.writes.len() / 2).copied().map_or(0.0, f64::from)
+        self.write_at(50)
+    }
+
+    /// How long one took that so many of a hundred did not exceed, in microseconds.
+    pub(crate) fn write_at(&self, hundredths: usize) -> f64 {
+        self.writes.get(self.writes.len() * hundredths / 100).copied().map_or(0.0, f64::from)
     }
 }
 

@@ -9,6 +9,7 @@
 //!     --failover 50    instead: the leader is killed so often, and a client's write waits for the next one
 //!     --memory         instead: what an idle server takes, and 100,000 nodes
 //!     --scrape 7       instead: writes with and without a scrape each second, in turn, so often; scrapes and probes
+//!     --tls 15         instead: writes and failovers with TLS between the servers and without, in turn, so often
 //!     --mixed 15       instead: writes to Java's servers, and to those with one of ours among them, in turn, so often
 //! ```
 //!
@@ -25,6 +26,7 @@ mod load;
 mod memory;
 mod mixed;
 mod scrape;
+mod tls;
 
 use std::error::Error;
 use std::time::Duration;
@@ -55,6 +57,9 @@ fn main() -> Outcome<()> {
     }
     if let Some(rounds) = value("--scrape") {
         return scrape::measure(rounds.parse()?, seconds);
+    }
+    if let Some(rounds) = value("--tls") {
+        return tls::measure(rounds.parse()?, seconds);
     }
     let only = value("--only").unwrap_or_default();
     let loads: Vec<_> = LOADS.into_iter().filter(|load| load.name.contains(&only)).collect();

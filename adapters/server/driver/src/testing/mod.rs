@@ -68,6 +68,8 @@ pub mod tls;
 mod witnessed;
 
 pub use any::AnyRuntime;
+#[cfg(feature = "testing-tls")]
+pub use certificates::member_stores;
 pub use deaf::{Deaf, Deafness, Ears};
 pub use echo::{Answers, Echo, Lengths};
 pub use ensemble::{Ensemble, free_ports};
