@@ -1,5 +1,7 @@
 //! The course of the demo: what it does to the ensemble, what it waits for, and what it measures.
 
+mod waits;
+
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -12,12 +14,12 @@ use super::error::{Awaited, DemoError};
 use super::inject::take_write_out;
 use super::leaders::{Leaders, Leadership, Marks};
 use super::load::{Account, Load, LoadConfig};
-use super::news::{News, Seen};
+use super::news::Seen;
 use super::sessions::{Sessions, SessionsError, SessionsSummary, TIMEOUT, set_up};
 use super::spread::Spread;
 use super::table::{LoadSummary, Row, Summary};
 use super::view::{Step, View};
-use crate::event::{ChangeLine, State, millis};
+use crate::event::{ChangeLine, millis};
 use crate::failure::Failure;
 
 /// The demo.
@@ -358,83 +360,6 @@ impl Plot {
     async fn start_servers(&mut self, ids: &[i64]) -> Result<(), DemoError> {
         let started = tokio::time::timeout(self.options.patience, self.ensemble.start(ids)).await;
         Ok(started.map_err(|_| DemoError::StartLate(ids.to_vec()))??)
-    }
-
-    /// Waits for a leader that serves, noting what comes before.
-    async fn led(
-        &mut self,
-        awaited: &Awaited,
-        since: Instant,
-        marks: &mut Marks,
-    ) -> Result<Leadership, DemoError> {
-        loop {
-            let (at, line) = self.next(awaited, since).await?;
-            marks.note(at, &line);
-            if line.serving && line.state == State::Leading {
-                return Ok(Leadership { leader: line.server, epoch: line.current_epoch, at });
-            }
-        }
-    }
-
-    /// Waits until `server` serves.
-    async fn serves(&mut self, server: i64, since: Instant) -> Result<Instant, DemoError> {
-        let awaited = Awaited::Return(server);
-        loop {
-            let (at, line) = self.next(&awaited, since).await?;
-            if line.server == server && line.serving {
-                return Ok(at);
-            }
-        }
-    }
-
-    /// Waits until all that run serve under this leadership.
-    async fn all_serve(&mut self, leadership: Leadership) -> Result<(), DemoError> {
-        let Leadership { leader, epoch, .. } = leadership;
-        let since = Instant::now();
-        loop {
-            let serves = |line: &ChangeLine| {
-                line.serving && line.leader == Some(leader) && line.current_epoch == epoch
-            };
-            let mut servers = self.ensemble.running();
-            servers.retain(|id| !self.latest.get(id).is_some_and(serves));
-            if servers.is_empty() {
-                return Ok(());
-            }
-            self.next(&Awaited::Serving { servers, leader, epoch }, since).await?;
-        }
-    }
-
-    /// The next change of a running server; an error if it takes too long or a server ends by itself.
-    async fn next(
-        &mut self,
-        awaited: &Awaited,
-        since: Instant,
-    ) -> Result<(Instant, ChangeLine), DemoError> {
-        let by = tokio::time::Instant::from_std(since + self.options.patience);
-        loop {
-            let seen = tokio::time::timeout_at(by, self.events.recv()).await;
-            let Ok(seen) = seen else {
-                let seconds = since.elapsed().as_secs_f64();
-                return Err(DemoError::Late { seconds, awaited: awaited.clone() });
-            };
-            let Some(seen) = seen else {
-                return Err(DemoError::AllEnded(awaited.clone()));
-            };
-            if !self.ensemble.is_current(&seen) {
-                continue;
-            }
-            let Seen { at, server, news, .. } = seen;
-            let mut line = match news {
-                News::Change(line) => line,
-                News::Lost(changes) => return Err(DemoError::ChangesLost { server, changes }),
-                News::Ended(last) => return Err(DemoError::Ended { server, last }),
-            };
-            line.at_ms = self.at(at);
-            self.leaders.note(&line);
-            self.latest.insert(server, line.clone());
-            self.view.change(line.clone());
-            return Ok((at, line));
-        }
     }
 
     fn show_leadership(&self, leadership: Leadership, kill: usize, took: Duration) {
