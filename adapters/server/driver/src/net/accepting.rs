@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::time::Duration;
 
-use futures_lite::future::poll_once;
+use futures_lite::future::{poll_once, yield_now};
 
 use crate::net::events::Shared;
 use crate::runtime::Runtime;
@@ -56,6 +56,9 @@ pub(super) async fn accept_all<R: Runtime>(
             Ok(Some((stream, remote))) => {
                 (rest, errors) = (ACCEPT_RETRY_MIN, 0);
                 door.admit(stream, remote);
+                // While strangers come one after the other a socket never waits: those whose places they take have to get a
+                // turn to end, and to give their descriptors back. (Not every runtime takes turns by itself.)
+                yield_now().await;
                 continue;
             }
             Err(error) => error,
