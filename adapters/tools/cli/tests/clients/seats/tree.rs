@@ -14,18 +14,24 @@ pub(super) fn sorted(names: &[String]) -> Vec<&String> {
     names
 }
 
-/// All of a server's tree below a node, as an administrator sees it.
+/// All of a server's tree below a node, as an administrator sees it. A node whose time is over in between is left out.
 fn tree(client: &mut Client, path: &str, seen: &mut String) {
-    let Ok(Response::Data { data, mut stat }) = client.ask(&get(path)) else { panic!("{path}") };
+    let mut ask = |request: &Request| match client.ask(request) {
+        Err(-101) => None,
+        other => Some(other.unwrap_or_else(|code| panic!("{path}: {code}"))),
+    };
+    let acl = Request::GetAcl { path: path.to_owned() };
+    let names = Request::GetChildren { path: path.to_owned(), watch: false };
+    let read = (|| Some((ask(&get(path))?, ask(&acl)?, ask(&names)?)))();
+    let Some((data, acl, names)) = read else { return };
+    let Response::Data { data, mut stat } = data else { panic!("{path}: {data:?}") };
+    let Response::Acl { acl, .. } = acl else { panic!("{path}: {acl:?}") };
+    let Response::Children(names) = names else { panic!("{path}: {names:?}") };
     if path == "/zookeeper/config" {
         // Until it is changed it is of the time when a server was started.
         stat.mtime = 0;
     }
-    let acl = client.ask(&Request::GetAcl { path: path.to_owned() });
-    let Ok(Response::Acl { acl, .. }) = acl else { panic!("{path}: {acl:?}") };
     writeln!(seen, "{path} {data:?} {stat:?} {acl:?}").unwrap();
-    let names = Request::GetChildren { path: path.to_owned(), watch: false };
-    let Ok(Response::Children(names)) = client.ask(&names) else { panic!("{path}") };
     for name in sorted(&names) {
         tree(client, &format!("{}/{name}", path.trim_end_matches('/')), seen);
     }
