@@ -94,6 +94,8 @@ struct Placed {
     place: Place,
     /// When the other end of an election link was heard; when the link came up, if never.
     heard: Instant,
+    /// Whether anything was.
+    spoke: bool,
     /// Whether its neighbour is known to know probes.
     knows_probes: bool,
 }
@@ -120,7 +122,7 @@ pub struct Links {
 impl Placed {
     /// On the quorum plane packets tell who is heard.
     const fn of_quorum(link: LinkId, place: Place) -> Self {
-        Self { link, place, heard: Instant::ORIGIN, knows_probes: false }
+        Self { link, place, heard: Instant::ORIGIN, spoke: true, knows_probes: false }
     }
 }
 
@@ -237,7 +239,7 @@ impl Links {
     #[inline]
     pub fn on_marked(&mut self, now: Instant, at: Position, knows_probes: bool) {
         let placed = &mut self.places[at.0];
-        placed.heard = now;
+        (placed.heard, placed.spoke) = (now, true);
         if placed.knows_probes != knows_probes {
             placed.knows_probes = knows_probes;
             let Placed { link, place, .. } = *placed;
@@ -257,7 +259,8 @@ impl Links {
     /// A probe has come.
     pub fn on_probe(&mut self, now: Instant, at: Position, probe: Probe) {
         let Placed { link, place, .. } = self.places[at.0];
-        self.places[at.0].heard = now;
+        let placed = &mut self.places[at.0];
+        (placed.heard, placed.spoke) = (now, true);
         if let Place::Election(peer) = place {
             if let Some(up) = self.up_mut(peer, link) {
                 up.on_probe(now, probe);
@@ -350,7 +353,7 @@ impl Links {
     ) {
         if let Some(neighbour) = self.neighbours.get_mut(&peer) {
             let up = Up::new(link, now, dialled);
-            if let Some(old) = neighbour.on_up(up, self.redial_min) {
+            if let Some(old) = neighbour.on_up(up) {
                 self.hangup(old.link, Hangup::Replaced(peer), outbox);
             }
         } else {
@@ -360,7 +363,8 @@ impl Links {
             }
         }
         let knows_probes = self.neighbours.get(&peer).is_some_and(Neighbour::knows_probes);
-        self.enter(Placed { link, place: Place::Election(peer), heard: now, knows_probes });
+        let place = Place::Election(peer);
+        self.enter(Placed { link, place, heard: now, spoke: false, knows_probes });
     }
 
     /// Ends a link of ours.
@@ -380,7 +384,10 @@ impl Links {
     ) -> Option<Place> {
         outbox.hangup(link, reason);
         let up = self.search(link).ok().and_then(|at| match self.places[at].place {
-            Place::Election(peer) => self.neighbours.get(&peer)?.link,
+            Place::Election(peer) => {
+                let up = self.neighbours.get(&peer)?.link?;
+                Some((up.held(now), self.places[at].spoke))
+            }
             Place::Leader(_) | Place::Learner => None,
         });
         let Some(place) = self.leave(link) else {
@@ -389,7 +396,13 @@ impl Links {
         };
         if let Place::Election(peer) = place {
             if let Some(neighbour) = self.neighbours.get_mut(&peer) {
-                neighbour.on_down(now, up, rng);
+                let (held, spoke) = up.unwrap_or_default();
+                if held || spoke {
+                    neighbour.hope(self.redial_min);
+                    neighbour.on_down(now, held, rng);
+                } else {
+                    neighbour.on_mute(now, self.redial_max, rng);
+                }
             }
         }
         Some(place)

@@ -262,7 +262,8 @@ fn a_server_that_cannot_be_reached_is_dialled_again_after_10_ms_to_1_s() {
 }
 
 #[test]
-fn the_wait_before_a_dial_grows_to_a_second_with_jitter_and_begins_anew_with_a_link() {
+fn the_wait_before_a_dial_grows_to_a_second_with_jitter_and_begins_anew_with_a_link_that_says_something()
+ {
     let mut bench = one_of_three(3);
     let links = bench.win(&[1, 2]);
     let learner = bench.establish(2);
@@ -286,6 +287,7 @@ fn the_wait_before_a_dial_grows_to_a_second_with_jitter_and_begins_anew_with_a_l
         assert!(waits[9..].windows(2).any(|pair| pair[0] != pair[1]), "{waits:?}");
         bench.to(Timer::Redial);
         link = bench.meet(1);
+        bench.hear(link, standing(Looking, vote(0, 0, 1), 1));
     }
 }
 
@@ -423,6 +425,28 @@ fn a_link_that_held_is_dialled_again_at_once_and_one_that_did_not_a_little_later
         assert_eq!(bench.to(Timer::Redial).election_dials(), [1]);
         within(bench.now.since(before), millis(least), millis(most));
     }
+}
+
+/// So a server appears to who dials it that refuses its certificate: in TLS 1.3 the dialler is done first. Each such
+/// dial costs both a handshake.
+#[test]
+fn a_server_that_ends_each_link_without_a_word_is_dialled_once_a_second_though_we_look() {
+    let mut bench = one_of_three(3);
+    let (begun, mut dials) = (bench.now, 0);
+    while bench.now.since(begun) < millis(30_000) {
+        let link = bench.meet(1);
+        bench.down(link);
+        let seen = bench.to(Timer::Redial);
+        dials += seen.election_dials().iter().filter(|peer| **peer == 1).count();
+    }
+    assert!((30..45).contains(&dials), "{dials} dials in 30 s");
+    // What is heard tells that it does not refuse us.
+    let link = bench.meet(1);
+    bench.hear(link, standing(Looking, vote(0, 0, 1), 1));
+    bench.down(link);
+    let before = bench.now;
+    assert_eq!(bench.to(Timer::Redial).election_dials(), [1]);
+    within(bench.now.since(before), millis(7), millis(13));
 }
 
 #[test]

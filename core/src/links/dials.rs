@@ -41,13 +41,15 @@ pub(super) struct UnderWay {
 
 impl Links {
     /// Dials, now and afresh, every voter to which there is no link. The failure of a dial that was
-    /// under way before says nothing about now.
+    /// under way before says nothing about now. Who has let links end without a word is dialled when its time comes:
+    /// each such link would be a reason for another sweep.
     pub fn sweep(&mut self, now: Instant, outbox: &mut Outbox) {
         self.dials.values_mut().for_each(|dial| dial.fresh = false);
         let missing: Vec<_> = self
             .neighbours
             .iter_mut()
             .filter(|(_, neighbour)| neighbour.wanted && neighbour.link.is_none())
+            .filter(|(_, neighbour)| !neighbour.is_mute())
             .map(|(id, neighbour)| {
                 neighbour.hope(self.redial_min);
                 *id

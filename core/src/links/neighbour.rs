@@ -1,12 +1,15 @@
 //! One other member: the link to it, where to dial it, and when to try again.
 //!
 //! ```text
-//!             ┌── it held: at once; otherwise after the shortest wait ──┐
-//!             ▼                                                         │
-//!   dialled ──┬── comes up ──► linked ──► the link ends ────────────────┘
-//!      ▲      └── comes to nothing ──┐
-//!      └── 10 ms, 20 ms, … 1 s ──────┘
+//!             ┌── it held: at once; something was heard: after the shortest wait ──┐
+//!             ▼                                                                    │
+//!   dialled ──┬── comes up ──► linked ──► the link ends ──┬────────────────────────┘
+//!      ▲      └── comes to nothing ──┐                    │
+//!      └── 10 ms, 20 ms, … 1 s ──────┴────────────────────┘ neither
 //! ```
+//!
+//! A link that ends with nothing heard on it is no better than a dial that failed: where the other end refuses a
+//! certificate, TLS 1.3 has the dialler believe that the link is up, and each dial costs both ends a handshake.
 //!
 //! Each wait is drawn around its length, so that servers which lost each other do not meet again and
 //! again. Nothing is dialled here, and which of two connections stays is decided above: this is the
@@ -32,6 +35,8 @@ pub(super) struct Neighbour {
     pub(super) link: Option<Up>,
     pub(super) redial_at: Option<Instant>,
     wait: Duration,
+    /// The last link to it ended soon and without a word.
+    mute: bool,
     /// It knew probes when it last said anything that tells: on a new link, too, it has to be heard.
     knows_probes: bool,
     /// What it may have without a vote.
@@ -63,6 +68,11 @@ impl Up {
         }
     }
 
+    /// Whether it has lived long.
+    pub(super) fn held(&self, now: Instant) -> bool {
+        now.since(self.since) >= HELD
+    }
+
     /// Whether to probe it.
     pub(super) const fn knows_probes(&self) -> bool {
         self.knows_probes
@@ -86,6 +96,7 @@ impl Neighbour {
             link: None,
             redial_at: None,
             wait: shortest,
+            mute: false,
             knows_probes: false,
             answers: Answers::new(Instant::ORIGIN),
         }
@@ -118,12 +129,17 @@ impl Neighbour {
     /// It is dialled afresh: the waits begin anew.
     pub(super) const fn hope(&mut self, shortest: Duration) {
         self.wait = shortest;
+        self.mute = false;
+    }
+
+    /// Whether it lets links end without a word, and the time when it is dialled again is known.
+    pub(super) const fn is_mute(&self) -> bool {
+        self.mute && self.redial_at.is_some()
     }
 
     /// A link has come up and stays; returns the one whose place it takes.
-    pub(super) const fn on_up(&mut self, up: Up, shortest: Duration) -> Option<Up> {
+    pub(super) const fn on_up(&mut self, up: Up) -> Option<Up> {
         self.redial_at = None;
-        self.wait = shortest;
         self.link.replace(Up { knows_probes: self.knows_probes, ..up })
     }
 
@@ -139,15 +155,27 @@ impl Neighbour {
         self.knows_probes
     }
 
-    /// A link to it has ended; `was` is the one that was up until now.
-    pub(super) fn on_down(&mut self, now: Instant, was: Option<Up>, rng: &mut Rng) {
-        if self.link.is_none() && self.wanted && self.redial_at.is_none() {
+    /// A link to it has ended soon, and without a word.
+    pub(super) fn on_mute(&mut self, now: Instant, longest: Duration, rng: &mut Rng) {
+        self.mute = true;
+        if self.is_missed() {
+            self.put_off(now, longest, rng);
+        }
+    }
+
+    /// A link to it has ended on which something was heard, or which held.
+    pub(super) fn on_down(&mut self, now: Instant, held: bool, rng: &mut Rng) {
+        if self.is_missed() {
             // A link that held is dialled again at once: an election may be waiting to know
             // whether that server lives. One that did not hold may not hold again.
-            let held = was.is_some_and(|was| now.since(was.since) >= HELD);
             let wait = if held { Duration::ZERO } else { rng.around(self.wait) };
             self.redial_at = Some(now + wait);
         }
+    }
+
+    /// Whether there ought to be a link, and it is not known when it is dialled.
+    fn is_missed(&self) -> bool {
+        self.link.is_none() && self.wanted && self.redial_at.is_none()
     }
 }
 
