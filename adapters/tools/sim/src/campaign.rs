@@ -21,6 +21,7 @@
 mod accidents;
 mod background;
 mod case;
+mod certificates;
 mod claims;
 mod clients;
 mod days;

@@ -62,6 +62,10 @@ classes! {
     StallSilent,
     /// A dial was refused.
     DialRefused,
+    /// A dial failed because the certificate of who was dialled is refused.
+    CertificateRefusedByDialler,
+    /// A dial came through, and the link ended because the certificate of who dialled is refused.
+    CertificateRefusedByAcceptor,
     /// A dial was lost, repeated by TCP and succeeded.
     DialRetried,
     /// A dial timed out.

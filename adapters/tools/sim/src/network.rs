@@ -116,6 +116,8 @@ pub(crate) struct Network {
     /// Servers whose quorum port accepts nothing, and whether it refuses: there is no socket, or one that no task
     /// takes connections from.
     deaf: BTreeMap<ServerId, bool>,
+    /// Servers whose certificates are refused by all others.
+    distrusted: BTreeSet<ServerId>,
     /// What a server says of itself instead of its address.
     advertised: BTreeMap<ServerId, HostPort>,
     /// Who speaks as older versions do.
@@ -157,6 +159,7 @@ impl Network {
             blockings: 0,
             black_holes: BTreeSet::new(),
             deaf: BTreeMap::new(),
+            distrusted: BTreeSet::new(),
             advertised: BTreeMap::new(),
             old: BTreeMap::new(),
             were_ours: BTreeSet::new(),
@@ -237,6 +240,20 @@ impl Network {
             Some(refuses) => drop(self.deaf.insert(id, refuses)),
             None => drop(self.deaf.remove(&id)),
         }
+    }
+
+    /// Lets all others refuse the certificate of a server on connections to come, or no longer.
+    pub(crate) fn distrust(&mut self, id: ServerId, on: bool) {
+        if on {
+            self.distrusted.insert(id);
+        } else {
+            self.distrusted.remove(&id);
+        }
+    }
+
+    /// How many connections were dialled so far.
+    pub(crate) const fn dials(&self) -> u64 {
+        self.issued
     }
 
     /// Whether the quorum port of a server accepts nothing.

@@ -153,6 +153,8 @@ pub(super) enum Purpose {
     Kinds,
     /// What their clients ask for after the accident of that number, that ends such servers.
     Poison,
+    /// Whose certificate is refused after the accident of that number; in the end, if it is none.
+    Certificates,
     /// Which server is stopped in order behind the accident of that number.
     Draining,
 }

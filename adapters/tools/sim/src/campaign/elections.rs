@@ -139,6 +139,7 @@ impl Elections {
                 self.run.nobody_can_follow()?;
             }
             self.run.non_members_claim()?;
+            self.run.one_is_distrusted()?;
         } else {
             // An unlucky election may give a minority's leader a later epoch; so the question is asked
             // again in the end.

@@ -28,6 +28,7 @@ impl Run {
             if self.case.allows(accident.number) {
                 self.happens(&mut accident)?;
                 self.ports_fail(accident.number)?;
+                self.certificates_are_refused(accident.number);
                 self.is_poisoned(accident.number);
                 self.is_drained(accident.number)?;
             }

@@ -157,6 +157,7 @@ impl Run {
             self.world.black_hole(id, false);
             self.world.resume(id)?;
             self.world.undeafen(id)?;
+            self.world.distrust(id, false);
             self.world.start(id);
         }
         Ok(())

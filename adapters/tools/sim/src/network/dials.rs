@@ -1,4 +1,8 @@
 //! Dials: they succeed, are refused, or hang.
+//!
+//! Where a certificate is refused, who has dialled the one that it is for finds a dial that has failed. Who has it and
+//! dials finds a link, which ends before anything was heard on it: in TLS 1.3 the dialler is done first. The acceptor's
+//! machine is told of neither.
 
 use quorate_core::address::HostPort;
 use quorate_core::id::ServerId;
@@ -75,12 +79,27 @@ impl Network {
         if attempt > 0 {
             self.coverage.hit(FaultClass::DialRetried);
         }
+        let strange = Ensemble::is_non_member(from);
+        if !strange && self.distrusted.contains(&to) {
+            self.coverage.hit(FaultClass::CertificateRefusedByDialler);
+            self.schedule(at, NetworkEvent::Refused { conn });
+            return;
+        }
+        if self.distrusted.contains(&from) {
+            self.coverage.hit(FaultClass::CertificateRefusedByAcceptor);
+            let Some(connection) = self.connections.get_mut(&conn) else { return };
+            connection.ends[ACCEPTOR].close();
+            self.schedule(at, NetworkEvent::Established { conn });
+            let at = at + self.latency();
+            let refused = NetworkEvent::Down { conn, side: DIALLER, cause: Cause::Closed };
+            self.schedule(at, refused);
+            return;
+        }
         let held = |other: &Connection| {
             other.servers(DIALLER) == (from, to) && other.ends[ACCEPTOR].state == State::Open
         };
         let beside =
             |other: &Connection| self.connections.get(&conn).is_some_and(|c| c.is_beside(other));
-        let strange = Ensemble::is_non_member(from);
         if !strange && self.connections.range(..conn).any(|(_, other)| held(other) && beside(other))
         {
             self.coverage.hit(FaultClass::SecondLink);

@@ -306,6 +306,12 @@ impl World {
         self.feed(id, Event::Listening(Plane::Quorum))
     }
 
+    /// Lets all others refuse the certificate of a server from now on, as when it has ended; links that are up stay. Or no
+    /// longer.
+    pub fn distrust(&mut self, id: i64, on: bool) {
+        self.network.distrust(ServerId(id), on);
+    }
+
     /// Lets a server say in its introductions that it listens at another address.
     pub fn advertise(&mut self, id: i64, address: HostPort) {
         self.network.advertise(ServerId(id), address);

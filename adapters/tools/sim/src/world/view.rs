@@ -132,6 +132,12 @@ impl World {
         self.network.connections()
     }
 
+    /// How often servers have dialled so far.
+    #[must_use]
+    pub const fn dials(&self) -> u64 {
+        self.network.dials()
+    }
+
     /// The server that leads and serves; the one of the latest epoch if an older one has not noticed.
     pub fn leader(&self) -> Option<ServerId> {
         let leads = |b: &Brief| b.state == ServerState::Leading && b.serving;
