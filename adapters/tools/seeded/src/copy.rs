@@ -8,8 +8,10 @@ use crate::bug::{Bug, Edit, FormatError};
 use crate::edit::{EditError, edited};
 use crate::tree::Tree;
 
-/// Below a crate, what its module `seeded` begins with.
+/// Below a crate, what its module `seeded` begins with in place of what it usually does.
 const MODULE: &str = "/seeded/module.rs";
+/// What it usually begins with.
+const USUAL: &str = include_str!("../switches.rs");
 /// How a manifest declares a hunt.
 const HUNT: &str = "[[package.metadata.seeded]]";
 
@@ -61,7 +63,12 @@ impl std::error::Error for SeedErrors {}
 
 /// The bugs of each crate, by its folder.
 pub fn bugs(tree: &Tree) -> Result<BTreeMap<String, Vec<Bug>>, SeedErrors> {
-    let crates = tree.files.keys().filter_map(|path| path.strip_suffix(MODULE));
+    let described = tree.files.keys().filter(|path| path.ends_with(".txt"));
+    let crates: BTreeSet<_> = described
+        .filter_map(|path| path.split_once("/seeded/"))
+        .map(|(folder, _)| folder)
+        .filter(|folder| tree.files.contains_key(&format!("{folder}/Cargo.toml")))
+        .collect();
     let (mut all, mut errors) = (BTreeMap::new(), Vec::new());
     for folder in crates {
         let (mut bugs, mut names) = (Vec::new(), BTreeSet::new());
@@ -129,7 +136,7 @@ fn add_module(copy: &mut Tree, folder: &str, bugs: &[Bug]) -> Result<(), SeedErr
     }
     let (before, after) = lines.split_at(at);
     let lines = [before, &["#[macro_use]", "pub mod seeded;"], after].concat();
-    let module = copy.text(&format!("{folder}{MODULE}")).unwrap_or_default();
+    let module = copy.text(&format!("{folder}{MODULE}")).unwrap_or(USUAL);
     let module = format!("{module}\n{}", declaration(bugs));
     copy.files.insert(root, (lines.join("\n") + "\n").into_bytes());
     copy.files.insert(format!("{folder}/src/seeded.rs"), module.into_bytes());
@@ -184,6 +191,15 @@ mod tests {
         assert!(module.contains("    /// It forgets.\n    Forgets,\n"), "{module}");
         assert!(module.contains("= &[\n        Self::Forgets,\n    ];"), "{module}");
         assert!(text("a/Cargo.toml").contains("\n[[test]]\nname = \"seeded\"\n"));
+    }
+
+    #[test]
+    fn switches_that_a_crate_does_not_bring_itself_are_the_usual_ones() {
+        let mut tree = workspace(&[]);
+        tree.files.remove("a/seeded/module.rs");
+        let copy = seeded(&tree).unwrap();
+        let module = copy.text("a/src/seeded.rs").unwrap();
+        assert!(module.starts_with(USUAL) && module.contains("    Forgets,\n"), "{module}");
     }
 
     #[test]

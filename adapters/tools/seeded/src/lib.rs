@@ -20,7 +20,8 @@
 //! - each file `<Name>.txt` below the folder `seeded` of a crate has taken effect at all of its places: there the
 //!   lines `old` have given way to the lines `new`. Lines are compared without their indentation, and `old` has to
 //!   occur exactly once. Otherwise, and where two bugs change the same line, there is an error that names bug and file;
-//! - the crate has the module `seeded`: what `seeded/module.rs` holds, and the enum `Bug`;
+//! - the crate has the module `seeded`: what its `seeded/module.rs` holds, or what `switches.rs` does here, and the enum
+//!   `Bug`;
 //! - the tests that manifests declare as `[[package.metadata.seeded]]` are tests: the hunts.
 //!
 //! All bugs are in one copy, which is built once; a hunt switches on one after the other. `cargo run -p quorate-seeded
