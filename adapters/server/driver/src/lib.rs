@@ -69,7 +69,7 @@ pub mod zoo_cfg;
 pub use allowed_hosts::{AllowedHosts, Network, NoNetwork};
 #[cfg(feature = "tls")]
 pub use config::SecureClients;
-pub use config::{BuildError, ServerConfig, ServerConfigBuilder, replace_membership};
+pub use config::{BuildError, DiskFloor, ServerConfig, ServerConfigBuilder, replace_membership};
 pub use error::{DiskFault, SaslError, ServerError, StartError};
 pub use host::proposal::{
     Proposal, ProposeError, Proposed, ReadError, ReconfigureError, Setback, TakeSnapshotError,

@@ -323,6 +323,8 @@ fn page(figures: &mut Figures, peer: &PeerStatus, metrics: &Metrics) {
     let stalled = metrics.disk_busy > STALLED;
     let fails = metrics.disk_fault.is_some();
     figures.on_page("quorate_disk_failed", "Whether it waits for its disk.", &[], fails);
+    let help = "Whether there is less room on its disk than a leader should have.";
+    figures.on_page("quorate_disk_low", help, &[], metrics.disk_low);
     figures.on_page("quorate_disk_stalled", "Whether a write has hung for 1 s.", &[], stalled);
 }
 
