@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::support::*;
+use crate::world::World;
 use quorate_core::config::Config;
 use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, ServerId};
@@ -97,6 +98,53 @@ fn a_single_voter_leads_on() {
     bench.step(Event::ListenFailed(Plane::Quorum));
     bench.wait(10 * PATIENCE);
     assert!(bench.status().serving);
+}
+
+/// Whole servers, of which 3 is the best, and none reaches its quorum port; its election port is open. It was elected again
+/// and again, and nobody served.
+#[test]
+fn a_server_that_nobody_can_come_to_is_elected_once_and_then_another() {
+    let mut world = World::new(&[1, 2, 3]);
+    assert_eq!(world.leader(), 3);
+    let (init, blocked) = (world.peers[&ServerId(1)].config().timing.init_time(), world.now);
+    world.closed.insert(ServerId(3));
+    world.break_links(ServerId(3));
+    world.run(|world| !world.status(3).serving);
+    world.run(World::all_serve);
+    assert_eq!(world.leader(), 2);
+    let lasted = world.now.since(blocked);
+    assert!(lasted < 3 * init, "{lasted:?}");
+    let came = (ServerId(3), Reason::NoneCame);
+    let said = |world: &World| world.reasons.contains(&came);
+    assert!(said(&world), "{:?}", world.reasons);
+    // It is not remembered for ever, nor where it led since.
+    world.pass(11 * init);
+    world.reasons.clear();
+    world.closed.clear();
+    world.kill(2);
+    world.run(|world| world.status(3).serving && world.status(1).serving);
+    assert_eq!((world.leader(), said(&world)), (3, false));
+}
+
+/// With less than it has no other can lead: it stands again, and leads when it can be reached.
+#[test]
+fn one_that_is_needed_leads_as_soon_as_somebody_can_come() {
+    let mut world = World::new(&[1, 2, 3]);
+    world.kill(1);
+    world.run(|world| world.status(3).serving && world.status(2).serving);
+    world.propose(3);
+    world.pass(Duration::from_secs(1));
+    world.kill(2);
+    world.start(1);
+    world.closed.insert(ServerId(3));
+    let init = world.peers[&ServerId(3)].config().timing.init_time();
+    world.pass(5 * init);
+    assert!(!world.status(1).serving, "1 lacks what 3 has");
+    world.closed.clear();
+    let opened = world.now;
+    world.run(|world| world.status(1).serving && world.status(3).serving);
+    assert_eq!(world.leader(), 3);
+    assert!(world.now.since(opened) < 3 * init, "{:?}", world.now.since(opened));
 }
 
 /// A link that stands is as good as ever; only nobody new can come.

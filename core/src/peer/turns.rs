@@ -191,6 +191,9 @@ impl Peer {
                 self.shared.elector.establish(epoch);
                 self.appointed = false;
                 let leads = matches!(self.role, Role::Leading(_));
+                if leads {
+                    self.shared.listening.on_led();
+                }
                 let membership = self.shared.config.membership.clone();
                 let SharedParts { outbox, requests, history, delivery, .. } = &mut self.shared;
                 delivery.then(Output::Serving { epoch, leads, membership }, history, outbox);
@@ -301,6 +304,7 @@ impl Peer {
     pub(super) fn leave(&mut self, reason: Reason, backoff: Duration, cue: Cue) {
         let from = self.shared.elector.standing().state;
         let phase = self.status().phase;
+        let reason = self.on_leaving().unwrap_or(reason);
         let served = self.retire();
         self.end_role();
         self.refuse_adrift();

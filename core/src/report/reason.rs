@@ -223,6 +223,9 @@ pub enum Reason {
         /// The last one to go.
         voter: ServerId,
     },
+    /// None of the voters that elected this leader has come to its quorum port, and their election links stand: something
+    /// between them drops what is for that port.
+    NoneCame,
     /// The operator asked for it.
     Asked,
     /// The quorum port accepts no connections: no follower could connect.
@@ -383,6 +386,9 @@ impl fmt::Display for Reason {
             }
             Self::LostPromise { voter } => write!(f, "the promise of voter {voter} was lost"),
             Self::Deserted { voter } => write!(f, "voter {voter} looks again, no quorum is left"),
+            Self::NoneCame => f.write_str(
+                "nobody came to the quorum port, and the election links stand: is that port blocked?",
+            ),
             Self::Asked => f.write_str("asked to"),
             Self::CannotAccept => f.write_str("the quorum port accepts no connections"),
             Self::LeaseOver => f.write_str("the lease is over"),

@@ -1,12 +1,10 @@
 //! What a server is told before it starts: read, built, and kept when it changes.
 
 mod builder;
-mod disk_floor;
 mod membership_files;
 mod server_config;
 
 pub use builder::{BuildError, ServerConfigBuilder};
-pub use disk_floor::DiskFloor;
 pub(crate) use membership_files::MembershipFiles;
 pub use membership_files::replace_membership;
 #[cfg(feature = "tls")]

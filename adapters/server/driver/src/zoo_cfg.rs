@@ -99,7 +99,7 @@ use quorate_core::config::Election;
 use quorate_core::id::ServerId;
 use quorate_core::membership::{Member, Membership};
 
-use crate::config::DiskFloor;
+use crate::disk_floor::DiskFloor;
 pub use crate::zoo_cfg::audit::{AuditLog, AuditSettings, AuditTarget, WhenFull};
 #[cfg(feature = "tls")]
 pub use crate::zoo_cfg::client_tls::ClientTlsSettings;

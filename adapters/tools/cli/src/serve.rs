@@ -11,7 +11,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -21,6 +21,7 @@ use quorate_service::ZooKeeper;
 use quorate_tokio::core::address::HostPort;
 use quorate_tokio::zoo_cfg::{HttpSettings, JvmFlags, Loaded, LogFormat, ZooCfg};
 use quorate_tokio::{Changes, Server, ServerConfig, Tokio, start_with};
+use rustix::fs::Access;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
@@ -204,7 +205,27 @@ fn say(cfg: &ZooCfg) {
             tracing::warn!(event, "{warning}");
         }
     }
+    if let Some(dir) = not_writable(cfg) {
+        tracing::warn!(
+            event = "config.warning", dir = %dir.display(),
+            "reconfigEnabled is on, and this directory cannot be written, where a changed membership is kept: a change would \
+             take this server out of service. Put zoo.cfg into a directory of the server's user"
+        );
+    }
     tracing::info!(event = "config.loaded", "{}", cfg.derived());
+}
+
+/// Where this server would have to write if the membership changed, and may not: beside zoo.cfg, and beside the file with
+/// the membership.
+fn not_writable(cfg: &ZooCfg) -> Option<&Path> {
+    let files = [Some(&cfg.file), cfg.dynamic_config_file.as_ref()];
+    let mut dirs = files
+        .into_iter()
+        .flatten()
+        .filter_map(|file| file.parent())
+        .map(|dir| if dir.as_os_str().is_empty() { Path::new(".") } else { dir });
+    let refused = |dir: &&Path| rustix::fs::access(*dir, Access::WRITE_OK).is_err();
+    if cfg.reconfig_enabled { dirs.find(refused) } else { None }
 }
 
 /// Signals that do not end it.

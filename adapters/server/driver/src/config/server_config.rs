@@ -14,7 +14,7 @@ use quorate_core::membership::Member;
 use quorate_core::txn::Txn;
 
 use crate::allowed_hosts::AllowedHosts;
-use crate::config::DiskFloor;
+use crate::disk_floor::DiskFloor;
 use crate::zoo_cfg::{AuditLog, QuorumSasl, ZooCfg};
 
 /// The configuration of a [`Server`](crate::Server).

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use quorate_leadership::boot_time;
 
-use crate::config::DiskFloor;
+use crate::disk_floor::DiskFloor;
 
 /// Looks at the room that is left.
 #[derive(Debug)]
@@ -96,7 +96,8 @@ mod tests {
     #[test]
     fn room_is_low_below_the_floor_and_enough_an_eighth_above_it() {
         let mut room = Room::new(DiskFloor::Bytes(800));
-        let mut turns = [900, 800, 799, 0, 799, 800, 899, 900, 800, 799].map(|free| room.judge(free, 9));
+        let mut turns =
+            [900, 800, 799, 0, 799, 800, 899, 900, 800, 799].map(|free| room.judge(free, 9));
         let turn = |low, free| Some(Turn { low, free, floor: 800 });
         assert_eq!((turns[2].take(), turns[7].take()), (turn(true, 799), turn(false, 900)));
         assert_eq!(turns[9].take(), turn(true, 799));
@@ -118,7 +119,9 @@ mod tests {
         let dirs = [dir.path(), dir.path()];
         let mut room = Room::new(DiskFloor::Bytes(u64::MAX));
         assert_eq!(room.due(), Some(Duration::ZERO));
-        assert!(room.look(dirs, || 0).is_some_and(|turn| turn.low) || cfg!(not(target_os = "linux")));
+        assert!(
+            room.look(dirs, || 0).is_some_and(|turn| turn.low) || cfg!(not(target_os = "linux"))
+        );
         assert!(room.due().unwrap() > LOOK_EVERY / 2);
         assert_eq!(room.look(dirs, || unreachable!("it is not time")), None);
         let gone = dir.path().join("gone");

@@ -243,7 +243,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::config::DiskFloor;
+    use crate::disk_floor::DiskFloor;
 
     const E1: i64 = 1 << 32;
     const E2: i64 = 2 << 32;

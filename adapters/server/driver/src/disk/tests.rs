@@ -10,10 +10,11 @@ use quorate_storage::snapshot::{Parts, SnapshotWriter};
 use quorate_storage::{Log, OpenOptions};
 use tempfile::TempDir;
 
-use crate::config::{DiskFloor, MembershipFiles};
+use crate::config::MembershipFiles;
 use crate::disk::handle::Disk;
 use crate::disk::incoming::{Intake, Reception, Wanted, receive};
 use crate::disk::thread::Retain;
+use crate::disk_floor::DiskFloor;
 use crate::task_group::KeepAlive;
 
 /// A disk with an empty history.

@@ -41,9 +41,10 @@ use quorate_storage::segments::{Locating, Roll};
 use quorate_storage::snapshot::{SnapshotError, SnapshotFile, StagedSnapshot};
 use quorate_storage::{Log, LogError};
 
-use crate::config::{DiskFloor, MembershipFiles};
+use crate::config::MembershipFiles;
 use crate::disk::floor::{Room, Turn};
 use crate::disk::queue::{Done, Ending, Job, Shared};
+use crate::disk_floor::DiskFloor;
 use crate::error::ServerError;
 use crate::lock::locked;
 use crate::measures::{Counted, Measures, Took, millis};

@@ -183,7 +183,8 @@ pub async fn a_leader_with_little_room_on_its_disk_lets_another_lead<R: Runtime>
         stage.propose(ensemble.server(id), "x").await;
     }
     let asked = ensemble.agreed().await.0;
-    let refused = stage.within("an answer", ensemble.server(asked).transfer_leadership(ServerId(3)));
+    let refused =
+        stage.within("an answer", ensemble.server(asked).transfer_leadership(ServerId(3)));
     let unheard = TransferRefused::Unheard(ServerId(3));
     assert_eq!(refused.await, Err(TransferError::Refused(unheard)));
 }

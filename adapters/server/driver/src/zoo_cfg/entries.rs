@@ -16,7 +16,7 @@ use quorate_core::config::{Election, Generations, Limits, Ties};
 use quorate_core::id::ServerId;
 use quorate_core::properties::Line;
 
-use crate::config::DiskFloor;
+use crate::disk_floor::DiskFloor;
 use crate::zoo_cfg::findings::{Caution, ConfigError, Place, Setting, Warning};
 use crate::zoo_cfg::flags::{JvmFlags, Rank};
 use crate::zoo_cfg::foreign::{not_used, why_not_used};
