@@ -137,6 +137,7 @@ async fn serve(
     // Before there is a server they would end the process.
     let signals = Signals::open()?;
     say(cfg);
+    check_writable(cfg)?;
     recover::warn(&cfg.data_dir);
     let mut config = ServerConfig::from(cfg.clone());
     config.changes_kept = config.changes_kept.max(last_changes::KEPT);
@@ -205,27 +206,26 @@ fn say(cfg: &ZooCfg) {
             tracing::warn!(event, "{warning}");
         }
     }
-    if let Some(dir) = not_writable(cfg) {
-        tracing::warn!(
-            event = "config.warning", dir = %dir.display(),
-            "reconfigEnabled is on, and this directory cannot be written, where a changed membership is kept: a change would \
-             take this server out of service. Put zoo.cfg into a directory of the server's user"
-        );
-    }
     tracing::info!(event = "config.loaded", "{}", cfg.derived());
 }
 
-/// Where this server would have to write if the membership changed, and may not: beside zoo.cfg, and beside the file with
-/// the membership.
-fn not_writable(cfg: &ZooCfg) -> Option<&Path> {
+/// With `reconfigEnabled` the membership is written beside zoo.cfg, and beside the file that holds it, from the first leader
+/// on. A server that may not would leave service again and again, as if its disk had failed.
+fn check_writable(cfg: &ZooCfg) -> Result<(), Failure> {
     let files = [Some(&cfg.file), cfg.dynamic_config_file.as_ref()];
-    let mut dirs = files
-        .into_iter()
-        .flatten()
-        .filter_map(|file| file.parent())
-        .map(|dir| if dir.as_os_str().is_empty() { Path::new(".") } else { dir });
-    let refused = |dir: &&Path| rustix::fs::access(*dir, Access::WRITE_OK).is_err();
-    if cfg.reconfig_enabled { dirs.find(refused) } else { None }
+    for file in files.into_iter().flatten().filter(|_| cfg.reconfig_enabled) {
+        let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty());
+        let dir = dir.unwrap_or(Path::new("."));
+        if let Err(error) = rustix::fs::access(dir, Access::WRITE_OK) {
+            return Err(Failure::usage(format!(
+                "{}: reconfigEnabled is on, and the membership cannot be written into {}: {error}. Put zoo.cfg into a \
+                 directory in which the server's user may write, or switch it off",
+                cfg.file.display(),
+                dir.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Signals that do not end it.

@@ -32,6 +32,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         &mut self,
         batch: &mut Vec<Event>,
     ) -> Result<Option<Quit>, ServerError> {
+        let waited = self.outage.is_some();
         self.attend_outage(batch)?;
         let due = self.due();
         if batch.is_empty() {
@@ -94,7 +95,8 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 Woken::Deadline => {}
             }
         }
-        self.note_lateness(due);
+        // While it waits for its disk nothing is done in time, and nothing is held up.
+        self.note_lateness(due.filter(|_| !waited && self.outage.is_none()));
         while batch.len() < BATCH_MAX {
             let Ok(event) = self.events.try_recv() else { break };
             batch.extend(self.register(event));
