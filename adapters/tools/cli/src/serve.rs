@@ -138,7 +138,6 @@ async fn serve(
     let signals = Signals::open()?;
     say(cfg);
     check_writable(cfg)?;
-    recover::warn(&cfg.data_dir);
     let mut config = ServerConfig::from(cfg.clone());
     config.changes_kept = config.changes_kept.max(last_changes::KEPT);
     // That of our own line the server finds there itself, now and when it changes.
@@ -207,6 +206,7 @@ fn say(cfg: &ZooCfg) {
         }
     }
     tracing::info!(event = "config.loaded", "{}", cfg.derived());
+    recover::warn(&cfg.data_dir);
 }
 
 /// With `reconfigEnabled` the membership is written beside zoo.cfg, and beside the file that holds it, from the first leader
