@@ -4,7 +4,6 @@
 //!   accepts ◄──► failing ──► unreachable ──► proposes nobody ◄── initLimit ──► stands all the same
 //! ```
 //!
-//! A port that accepts, and that nobody has come to when this server was elected, is avoided in the same way for a while.
 //! What follows for a leader is decided above.
 
 use core::time::Duration;
@@ -20,29 +19,12 @@ pub(super) struct Listening {
     pub(super) unreachable: bool,
     /// When we stand for election all the same, since no other was elected.
     stand_at: Option<Instant>,
-    /// We were elected, and nobody came: until when that counts.
-    avoided_until: Option<Instant>,
 }
 
 impl Listening {
     /// Whether learners can come, as far as is known.
     pub(super) const fn accepts(&self) -> bool {
         !self.failing
-    }
-
-    /// We were elected, and nobody came.
-    pub(super) const fn avoid_until(&mut self, until: Instant) {
-        self.avoided_until = Some(until);
-    }
-
-    /// They came after all.
-    pub(super) const fn on_led(&mut self) {
-        self.avoided_until = None;
-    }
-
-    /// Whether nobody came when we were elected, not long ago.
-    pub(super) fn is_avoided(&self, now: Instant) -> bool {
-        self.avoided_until.is_some_and(|until| now < until)
     }
 
     /// A leader was elected: in the next election the others go first again.

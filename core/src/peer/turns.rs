@@ -191,9 +191,6 @@ impl Peer {
                 self.shared.elector.establish(epoch);
                 self.appointed = false;
                 let leads = matches!(self.role, Role::Leading(_));
-                if leads {
-                    self.shared.listening.on_led();
-                }
                 let membership = self.shared.config.membership.clone();
                 let SharedParts { outbox, requests, history, delivery, .. } = &mut self.shared;
                 delivery.then(Output::Serving { epoch, leads, membership }, history, outbox);

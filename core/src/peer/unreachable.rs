@@ -1,4 +1,4 @@
-//! A quorum port that accepts no connections, or that none reaches: who has one must not lead.
+//! A quorum port that accepts no connections: who has one must not lead.
 //!
 //! ```text
 //!   an accept fails ──── syncLimit less a tick ────► the leadership is handed over, or given up
@@ -15,9 +15,8 @@
 //! and again. ZooKeeper's leader gives up at once when its acceptors end (`Leader.LearnerCnxAcceptor`), retries
 //! what it takes for passing errors for ever, and is elected again either way.
 //!
-//! A port that works may be blocked on the way, by a firewall that lets elections through. Of that a server learns when it
-//! was elected, and nobody came though their election links stand: the others go first in its elections, too, until it has
-//! led after all, or the while is over for which that is remembered.
+//! A port that works may be blocked on the way, by a firewall that lets elections through. A server learns that when it was
+//! elected, and nobody came though their election links stand: it says so.
 //!
 //! What a single attempt to accept has come to is the driver's affair, and so is opening the socket anew.
 
@@ -35,8 +34,7 @@ impl SharedParts {
     /// Whether we may be elected in the election that begins now. Where we could not be followed, and there is
     /// another server to lead, only every second `patience`.
     pub(super) fn may_stand(&mut self, patience: Duration) -> bool {
-        let reached = !self.listening.unreachable && !self.listening.is_avoided(self.now);
-        if reached || !self.others_may_lead() {
+        if !self.listening.unreachable || !self.others_may_lead() {
             return true;
         }
         let (stands, until) = self.listening.stand(self.now, patience);
@@ -61,12 +59,7 @@ impl Peer {
     /// A role is about to end; returns why, if that is because nobody could come.
     pub(super) fn on_leaving(&mut self) -> Option<Reason> {
         let (Role::Leading(leader), cx) = self.context() else { return None };
-        if !leader.is_out_of_reach(&cx) {
-            return None;
-        }
-        let while_it_counts = cx.config.timing.init_time().saturating_mul(AVOIDED);
-        self.shared.listening.avoid_until(self.shared.now + while_it_counts);
-        Some(Reason::NoneCame)
+        leader.is_out_of_reach(&cx).then_some(Reason::NoneCame)
     }
 
     /// A port accepts no connections. On the election port others dial, and are dialled by us: the election can do
@@ -117,7 +110,3 @@ impl Peer {
         }
     }
 }
-
-/// How many times `initLimit` it is remembered that nobody came: a port that was opened meanwhile costs nothing but that
-/// another server leads.
-const AVOIDED: u32 = 10;
