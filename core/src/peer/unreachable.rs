@@ -16,7 +16,7 @@
 //! what it takes for passing errors for ever, and is elected again either way.
 //!
 //! A port that works may be blocked on the way, by a firewall that lets elections through. A server learns that when it was
-//! elected, and nobody came though their election links stand: it says so.
+//! elected, and none came though their election links stand: it says so.
 //!
 //! What a single attempt to accept has come to is the driver's affair, and so is opening the socket anew.
 
@@ -56,10 +56,15 @@ impl SharedParts {
 }
 
 impl Peer {
-    /// A role is about to end; returns why, if that is because nobody could come.
-    pub(super) fn on_leaving(&mut self) -> Option<Reason> {
-        let (Role::Leading(leader), cx) = self.context() else { return None };
-        leader.is_out_of_reach(&cx).then_some(Reason::NoneCame)
+    /// Why a role ends: of a leader that waited in vain it is told whether any came at all.
+    pub(super) fn reason_to_leave(&mut self, reason: Reason) -> Reason {
+        let in_vain = matches!(reason, Reason::NoQuorum { .. } | Reason::Deserted { .. });
+        match self.context() {
+            (Role::Leading(leader), cx) if in_vain && leader.is_out_of_reach(&cx) => {
+                Reason::NoneCame
+            }
+            _ => reason,
+        }
     }
 
     /// A port accepts no connections. On the election port others dial, and are dialled by us: the election can do

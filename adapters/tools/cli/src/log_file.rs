@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn what_is_packed_otherwise_is_refused_by_name() {
         for (mark, by) in &MARKS[1..] {
-            let error = read_from(&[mark, &b"and more"[..]].concat()[..]).unwrap_err();
+            let error = read_from(&[*mark, &b"and more"[..]].concat()[..]).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::Unsupported);
             assert!(error.to_string().contains(by), "{error}");
         }
