@@ -256,8 +256,8 @@ impl<'a> Entries<'a> {
 
     pub(super) fn disk_floor(&mut self) -> Result<DiskFloor, ConfigError> {
         let Some(entry) = self.take("quorate.disk.floor") else { return Ok(DiskFloor::default()) };
-        let wrong = || entry.value_error("bytes, such as 512m, snapshot or off".to_owned());
-        DiskFloor::from_text(&entry.value).ok_or_else(wrong)
+        let floor = DiskFloor::from_text(&entry.value);
+        floor.ok_or_else(|| entry.value_error("bytes, such as 512m, snapshot or off".to_owned()))
     }
 
     /// -1 stands for "not set".
