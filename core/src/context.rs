@@ -71,6 +71,8 @@ pub struct Context<'a> {
     pub lease: &'a mut Lease,
     /// Whether learners can come to our quorum port.
     pub accepts: bool,
+    /// There is little room left on our disk.
+    pub disk_low: bool,
     /// What people at this server asked for, and what waits for the next leadership to begin.
     pub parked: &'a mut VecDeque<Parked>,
 }
@@ -210,10 +212,10 @@ impl Context<'_> {
 
     /// Whether the leadership may be offered to this server: that it follows well tells nothing of whether the others
     /// could follow it, so it has heard a quorum of each membership that binds it on its election links, in both
-    /// directions and within two ticks. Nor may it lead while its quorum port accepts no connections. Whatever else
-    /// forbids it belongs here.
+    /// directions and within two ticks. Nor may it lead while its quorum port accepts no connections, or with little room on
+    /// its disk, which would stop the whole ensemble when it is full. Whatever else forbids it belongs here.
     pub fn may_lead(&self) -> bool {
-        if !self.accepts {
+        if !self.accepts || self.disk_low {
             return false;
         }
         let mut heard = self.quorum.support();

@@ -62,6 +62,9 @@ pub enum Event {
     /// After [`ListenFailed`](Event::ListenFailed): at some address of this port an attempt to accept has
     /// succeeded, or waits for a connection.
     Listening(Plane),
+    /// There is little room left on the disk, or enough again. A server with little offers its leadership to one that
+    /// has more, and is offered none; it votes, follows and may be elected as any other.
+    DiskLow(bool),
     /// A message has arrived on a link, in the order of that link.
     Received {
         /// Which.

@@ -109,6 +109,20 @@ impl Leader {
         self.state.phase()
     }
 
+    /// Whether those that elected us are at hand, and none of them has come to our quorum port for the better part of the
+    /// time that a leadership may take to begin.
+    pub fn is_out_of_reach(&self, cx: &Context<'_>) -> bool {
+        let Phase::Discovery(discovery) = &self.state.phase else { return false };
+        let mut linked = cx.quorum.support();
+        linked.add(cx.quorum, cx.config.id);
+        for id in cx.links.linked() {
+            linked.add(cx.quorum, id);
+        }
+        discovery.is_alone(cx)
+            && linked.is_quorum(cx.quorum)
+            && cx.now.since(self.elected) >= cx.config.timing.init_time() / 2
+    }
+
     /// The learners that have introduced themselves, ascending.
     pub fn learner_statuses(&self) -> Vec<LearnerStatus> {
         self.state.learners.learner_statuses()

@@ -75,6 +75,7 @@
 //! | [`Resolved`](input::Event::Resolved) | the addresses that `Resolve` asked for |
 //! | [`ListenFailed`](input::Event::ListenFailed) | a port of ours accepts no connections any more |
 //! | [`Listening`](input::Event::Listening) | it accepts them again |
+//! | [`DiskLow`](input::Event::DiskLow) | there is little room left on the disk, or enough again |
 //! | [`Received`](input::Event::Received) | a message has arrived on a link |
 //! | [`Persisted`](input::Event::Persisted) | a write and all before it are durable |
 //! | [`Drained`](input::Event::Drained) | what was sent before a `NotifyDrained` is written |

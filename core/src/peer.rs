@@ -104,6 +104,7 @@ impl Peer {
             Event::Resolved { link, addresses } => self.on_resolved(link, addresses),
             Event::ListenFailed(plane) => self.on_listen_failed(plane),
             Event::Listening(plane) => self.on_listening(plane),
+            Event::DiskLow(low) => self.shared.disk_low = low,
             Event::Persisted(ticket) => {
                 self.shared.outbox.on_persisted(ticket);
                 self.shared.history.on_persisted(&self.shared.outbox);

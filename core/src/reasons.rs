@@ -60,9 +60,9 @@ pub enum TransferRefused {
     /// The server is not one of ours; it can only be elected.
     #[error("server {0} does not know how to take leadership over")]
     Foreign(ServerId),
-    /// The server has not said lately that it hears a quorum on its election links: the others might not be
-    /// able to follow it.
-    #[error("server {0} has not said that it hears a quorum")]
+    /// The server has not said lately that it could lead: that it hears a quorum on its election links, so that the others
+    /// might be able to follow it, and has room on its disk.
+    #[error("server {0} has not said that it hears a quorum, and has room on its disk")]
     Unheard(ServerId),
     /// There is no follower to which it could go.
     #[error("no follower can take the leadership over")]

@@ -13,6 +13,8 @@ mod cursors;
 mod deliveries;
 #[path = "differential.rs"]
 mod differential;
+#[path = "disk_low.rs"]
+mod disk_low;
 #[path = "elector.rs"]
 mod elector;
 #[path = "first_page.rs"]

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use quorate_core::config::{Election, Generations, Strangers, Ties};
+use quorate_driver::DiskFloor;
 use quorate_driver::zoo_cfg::{ConfigError, ZooCfg};
 
 /// Feeds these bytes: up to three texts with a zero byte between them. What the first needs at least stands
@@ -93,6 +94,12 @@ fn written(cfg: &ZooCfg) -> String {
     say("reconfigEnabled", Some(cfg.reconfig_enabled.to_string()));
     say("multiAddress.enabled", Some(cfg.multi_address.to_string()));
     say("fsync.warningthresholdms", Some(ms(&cfg.fsync_warning)));
+    let floor = match cfg.disk_floor {
+        DiskFloor::Snapshot => "snapshot".to_owned(),
+        DiskFloor::Bytes(bytes) => bytes.to_string(),
+        DiskFloor::Off => "off".to_owned(),
+    };
+    say("quorate.disk.floor", Some(floor));
     say("quorate.maxPeerCnxns", Some(cfg.max_peer_connections.to_string()));
     say("quorate.quorumAllow", cfg.exposure.allowed_hosts.as_ref().map(ToString::to_string));
     let strangers = match cfg.exposure.strangers {

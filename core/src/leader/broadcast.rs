@@ -438,6 +438,7 @@ mod tests {
             given: &mut None,
             lease: &mut Lease::default(),
             accepts: true,
+            disk_low: false,
             parked: &mut VecDeque::new(),
         };
         let mut broadcast = Broadcast::new(&cx, epoch, Zxid::ZERO);

@@ -176,6 +176,11 @@ impl Discovery {
         }
     }
 
+    /// Whether we are the only one that has connected.
+    pub fn is_alone(&self, cx: &Context<'_>) -> bool {
+        self.connected.members(cx.quorum).all(|id| id == cx.config.id)
+    }
+
     /// Who is here, for the report that it was not enough.
     pub fn members(&self, cx: &Context<'_>) -> Vec<ServerId> {
         let here = if self.begun.is_some() { &self.promised } else { &self.connected };

@@ -54,6 +54,8 @@ pub(super) struct SharedParts {
     pub(super) lease: Lease,
     /// Whether learners can come.
     pub(super) listening: Listening,
+    /// There is little room left on the disk.
+    pub(super) disk_low: bool,
     /// What was asked for while the leadership goes from one server to another.
     pub(super) parked: VecDeque<Parked>,
     /// Others vote now, and the election does not know yet.
@@ -92,6 +94,7 @@ impl SharedParts {
             given: None,
             now: Instant::ORIGIN,
             listening: Listening::default(),
+            disk_low: false,
             lease: Lease::found(durable.lease),
             parked: VecDeque::new(),
             quorum_changed: false,
@@ -128,6 +131,7 @@ impl SharedParts {
             given: &mut self.given,
             lease: &mut self.lease,
             accepts: self.listening.accepts(),
+            disk_low: self.disk_low,
             parked: &mut self.parked,
         }
     }

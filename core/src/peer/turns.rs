@@ -301,6 +301,7 @@ impl Peer {
     pub(super) fn leave(&mut self, reason: Reason, backoff: Duration, cue: Cue) {
         let from = self.shared.elector.standing().state;
         let phase = self.status().phase;
+        let reason = self.reason_to_leave(reason);
         let served = self.retire();
         self.end_role();
         self.refuse_adrift();

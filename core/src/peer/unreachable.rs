@@ -15,6 +15,9 @@
 //! and again. ZooKeeper's leader gives up at once when its acceptors end (`Leader.LearnerCnxAcceptor`), retries
 //! what it takes for passing errors for ever, and is elected again either way.
 //!
+//! A port that works may be blocked on the way, by a firewall that lets elections through. A server learns that when it was
+//! elected, and none came though their election links stand: it says so.
+//!
 //! What a single attempt to accept has come to is the driver's affair, and so is opening the socket anew.
 
 use core::time::Duration;
@@ -24,6 +27,7 @@ use crate::leader::pending::Purpose;
 use crate::peer::Peer;
 use crate::peer::role::Role;
 use crate::peer::shared::SharedParts;
+use crate::report::Reason;
 use crate::timers::Timer;
 
 impl SharedParts {
@@ -52,6 +56,17 @@ impl SharedParts {
 }
 
 impl Peer {
+    /// Why a role ends: of a leader that waited in vain it is told whether any came at all.
+    pub(super) fn reason_to_leave(&mut self, reason: Reason) -> Reason {
+        let in_vain = matches!(reason, Reason::NoQuorum { .. } | Reason::Deserted { .. });
+        match self.context() {
+            (Role::Leading(leader), cx) if in_vain && leader.is_out_of_reach(&cx) => {
+                Reason::NoneCame
+            }
+            _ => reason,
+        }
+    }
+
     /// A port accepts no connections. On the election port others dial, and are dialled by us: the election can do
     /// without those that cannot.
     pub(super) fn on_listen_failed(&mut self, plane: Plane) {

@@ -223,6 +223,9 @@ pub enum Reason {
         /// The last one to go.
         voter: ServerId,
     },
+    /// None of the voters that elected this leader has come to its quorum port, and their election links stand: they follow
+    /// another by now, or something on the way drops what is for that port.
+    NoneCame,
     /// The operator asked for it.
     Asked,
     /// The quorum port accepts no connections: no follower could connect.
@@ -383,6 +386,9 @@ impl fmt::Display for Reason {
             }
             Self::LostPromise { voter } => write!(f, "the promise of voter {voter} was lost"),
             Self::Deserted { voter } => write!(f, "voter {voter} looks again, no quorum is left"),
+            Self::NoneCame => f.write_str(
+                "no quorum in discovery, none came to the quorum port, though election links stand",
+            ),
             Self::Asked => f.write_str("asked to"),
             Self::CannotAccept => f.write_str("the quorum port accepts no connections"),
             Self::LeaseOver => f.write_str("the lease is over"),

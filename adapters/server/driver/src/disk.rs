@@ -8,6 +8,7 @@
 
 mod error;
 mod faults;
+mod floor;
 mod handle;
 mod incoming;
 mod outgoing;
@@ -21,7 +22,7 @@ mod thread;
 
 pub(crate) use error::{DiskReadError, SnapshotFault};
 pub(crate) use faults::Faults;
-pub(crate) use handle::{Disk, DiskHandle};
+pub(crate) use handle::{Disk, DiskHandle, DiskNews};
 pub(crate) use incoming::{Intake, Received, Reception, Wanted, push, receive};
 pub(crate) use outgoing::{Piece, Pieces, send_log, send_snapshot};
 pub(crate) use save::{Stop, save, write_state};

@@ -42,6 +42,7 @@ mod allowed_hosts;
 mod audit;
 mod config;
 mod disk;
+mod disk_floor;
 mod drive;
 mod embed;
 mod error;
@@ -70,6 +71,7 @@ pub use allowed_hosts::{AllowedHosts, Network, NoNetwork};
 #[cfg(feature = "tls")]
 pub use config::SecureClients;
 pub use config::{BuildError, ServerConfig, ServerConfigBuilder, replace_membership};
+pub use disk_floor::DiskFloor;
 pub use error::{DiskFault, SaslError, ServerError, StartError};
 pub use host::proposal::{
     Proposal, ProposeError, Proposed, ReadError, ReconfigureError, Setback, TakeSnapshotError,

@@ -5,7 +5,7 @@
 //! costs a few atomic additions. A summary takes no memory before its first observation.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -36,6 +36,8 @@ pub(crate) struct Measures {
     round_trips: Mutex<BTreeMap<ServerId, Arc<AtomicU64>>>,
     /// Why the server is out of service, if that is because of its disk.
     disk_fault: Mutex<Option<DiskFault>>,
+    /// There is little room left on it.
+    disk_low: AtomicBool,
 }
 
 /// The lengths of proposals of one leadership, in bytes; -1 before the first.
@@ -235,6 +237,7 @@ impl Default for Measures {
             pending_syncs: AtomicU64::new(0),
             round_trips: Mutex::default(),
             disk_fault: Mutex::default(),
+            disk_low: AtomicBool::new(false),
         }
     }
 }
@@ -317,6 +320,11 @@ impl Measures {
         self.count(Counted::DiskOutages, usize::from(fault.is_some() && before.is_none()));
     }
 
+    /// There is little room left on the disk, or enough again.
+    pub(crate) fn disk_gets_low(&self, low: bool) {
+        self.disk_low.store(low, Relaxed);
+    }
+
     /// The loop was held up, and is late by so much.
     pub(crate) fn stalled(&self, late: Duration) {
         self.saw(Took::LoopStall, micros(late));
@@ -337,6 +345,10 @@ impl Measures {
 
     pub(crate) fn disk_fault(&self) -> Option<DiskFault> {
         *locked(&self.disk_fault)
+    }
+
+    pub(crate) fn disk_is_low(&self) -> bool {
+        self.disk_low.load(Relaxed)
     }
 
     /// Whether the loop has begun a turn in the time before now.

@@ -27,6 +27,7 @@
 //! | `quorate.lease` | none | for how many ms voters promise their leader to establish no other; on all voters or none |
 //! | `quorate.patience` | 10000 | how many ms a request or read waits for a leader |
 //! | `quorate.shed` | 3000 | within how many ms clients leave a server that is told to end, a share at a time; 0: all at its end |
+//! | `quorate.disk.floor` | `snapshot` | how much room is to be left in its directories while this server leads, in bytes or as `512m`, `2g`: with less another leads that has more; `snapshot` is as much as the newest has, and 128 MiB; `off` |
 //! | `quorate.election` | `fast` | or `generation`, on all servers |
 //! | `quorate.election.minTimeout`, `quorate.election.maxTimeout` | 1000, twice the other | by generation: after how many ms of silence a leader is given up |
 //! | `quorate.election.preVote` | true | by generation: a server asks whether it would be elected before it raises the generation |
@@ -98,6 +99,7 @@ use quorate_core::config::Election;
 use quorate_core::id::ServerId;
 use quorate_core::membership::{Member, Membership};
 
+use crate::disk_floor::DiskFloor;
 pub use crate::zoo_cfg::audit::{AuditLog, AuditSettings, AuditTarget, WhenFull};
 #[cfg(feature = "tls")]
 pub use crate::zoo_cfg::client_tls::ClientTlsSettings;
@@ -179,6 +181,8 @@ pub struct ZooCfg {
     pub multi_address: bool,
     /// From when on a sync of the log is worth a warning (`fsync.warningthresholdms`, 1 s).
     pub fsync_warning: Duration,
+    /// How much room is to be left on the disk of a server that leads (`quorate.disk.floor`: bytes, `snapshot` or `off`).
+    pub disk_floor: DiskFloor,
     /// Transactions between snapshots (`snapCount`, 100000).
     pub snap_count: u32,
     /// How many snapshots are kept (`autopurge.snapRetainCount`, 3); all of them, if

@@ -14,7 +14,7 @@ use quorate_driver::zoo_cfg::{
     Caution, ClientSasl, ConfigError, HttpSettings, JvmFlags, Loaded, LogFormat, QuorumSasl,
     Survey, ZooCfg,
 };
-use quorate_driver::{SaslError, ServerConfig};
+use quorate_driver::{DiskFloor, SaslError, ServerConfig};
 
 const BASE: &str = "tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/data\nclientPort=2181\n";
 const THREE: &str = "server.1=zk1:2888:3888\nserver.2=zk2:2888:3888\nserver.3=zk3:2888:3888\n";
@@ -146,6 +146,7 @@ fn every_key_with_and_without_its_prefix() {
             "quorumCnxnTimeoutMs=900",
             "connectToLearnerMasterLimit=4",
             "fsync.warningthresholdms=300",
+            "quorate.disk.floor=512m",
             "multiAddress.enabled=true",
             "observer.election.DelayMs=0",
             "electionAlg=3",
@@ -166,6 +167,7 @@ fn every_key_with_and_without_its_prefix() {
         assert_eq!(cfg.dial_timeout, Duration::from_millis(700));
         assert_eq!(cfg.introduction_timeout, Duration::from_millis(900));
         assert_eq!(cfg.observer_delay, Duration::ZERO);
+        assert_eq!(cfg.disk_floor, DiskFloor::Bytes(512 << 20));
         assert_eq!((cfg.election_bind_retries, cfg.snap_count), (0, 7));
         assert_eq!(cfg.connect_limit, Some(4));
         assert_eq!(cfg.fsync_warning, Duration::from_millis(300));
@@ -222,6 +224,7 @@ fn wrong_values_are_refused_with_file_line_key_and_value() {
         ("quorate.ssl.crlFile=/x", "TLS between servers is not supported yet"),
         ("quorate.quorumAllow=members,zk1", "should be members, networks or both"),
         ("quorate.quorumAllow=10.0.0.0/33", "should be members, networks or both"),
+        ("quorate.disk.floor=20%", "should be bytes, such as 512m, snapshot or off"),
         ("quorate.strangers=deny", "should be allow, ip-only or refuse"),
         #[cfg(not(feature = "tls"))]
         ("secureClientPort=2281", "TLS for clients is not supported yet"),

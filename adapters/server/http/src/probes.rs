@@ -217,11 +217,21 @@ mod tests {
     }
 
     fn ask(health: &Health, path: &str, from: &str, verbose: bool) -> (u16, String) {
+        ask_for(health, path, from, verbose, false)
+    }
+
+    fn ask_for(
+        health: &Health,
+        path: &str,
+        from: &str,
+        verbose: bool,
+        accepts_json: bool,
+    ) -> (u16, String) {
         let request = Request {
             method: Method::Get,
             path: path.to_owned(),
             query: if verbose { vec![("verbose".to_owned(), String::new())] } else { vec![] },
-            accepts_json: false,
+            accepts_json,
             authorization: None,
             last_event_id: None,
             remote: from.parse().unwrap(),
@@ -267,7 +277,12 @@ mod tests {
             let expected = "[+]loop\n[+]disk\n[+]writes\n[-]serving: looking for";
             assert!(listed.starts_with(expected), "{listed}");
         }
-        let (status, body) = ask(&looking, "/ready", "10.0.0.1:1", true);
-        assert!(status == 503 && body.starts_with("not ready: looking for"), "{body}");
+        for health in [looking, health(true)] {
+            let plain = ask(&health, "/ready", "10.0.0.1:1", false);
+            assert_eq!(plain.1.lines().count(), 1, "{plain:?}");
+            for (verbose, json) in [(true, false), (false, true), (true, true)] {
+                assert_eq!(ask_for(&health, "/ready", "10.0.0.1:1", verbose, json), plain);
+            }
+        }
     }
 }

@@ -48,6 +48,7 @@ pub(crate) struct StatusPage {
     disk_busy_ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     disk_fault: Option<String>,
+    disk_low: bool,
     clients: usize,
     ending: bool,
 }
@@ -117,6 +118,7 @@ impl StatusPage {
             looking_for_ms: metrics.looking_for.map(millis),
             disk_busy_ms: millis(metrics.disk_busy),
             disk_fault: metrics.disk_fault.map(|fault| fault.to_string()),
+            disk_low: metrics.disk_low,
             clients: metrics.clients,
             ending: metrics.ending,
         }

@@ -15,6 +15,8 @@ use quorate_http::{Limits, Pages, Port};
 pub(crate) struct Ensemble<R: Runtime> {
     pub(crate) servers: Vec<Server<R, NoApplication>>,
     pub(crate) pages: Vec<SocketAddr>,
+    /// What the pages of each are made of.
+    pub(crate) sites: Vec<Pages<R>>,
     _dir: tempfile::TempDir,
 }
 
@@ -48,7 +50,7 @@ impl<R: Runtime> Ensemble<R> {
     pub(crate) fn start(runtime: &R) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let ports = free_ports(6);
-        let (mut servers, mut addresses) = (Vec::new(), Vec::new());
+        let (mut servers, mut addresses, mut sites) = (Vec::new(), Vec::new(), Vec::new());
         for id in 1..=3_u16 {
             let mut config = ServerConfig::builder(id.into(), dir.path().join(id.to_string()))
                 .tick(Duration::from_millis(200))
@@ -66,8 +68,9 @@ impl<R: Runtime> Ensemble<R> {
             pages.started(runtime, server.clone());
             servers.push(server);
             addresses.push(address);
+            sites.push(pages);
         }
-        Self { servers, pages: addresses, _dir: dir }
+        Self { servers, pages: addresses, sites, _dir: dir }
     }
 
     /// Waits until one leads and all serve; says which leads.

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use quorate_driver::Runtime;
-use quorate_http::Limits;
+use quorate_http::{Limits, Method, Pages, Request, Site as _};
 
 use crate::client::{Ensemble, get, on, open, parts, send, until};
 
@@ -42,7 +42,33 @@ fn probes_and_pages<R: Runtime>(runtime: &R) {
     }
     let only = get(ensemble.pages[0], "/metrics?name%5B%5D=quorum_size").1;
     assert_eq!(only, "# HELP quorum_size quorum_size\n# TYPE quorum_size gauge\nquorum_size 3.0\n");
+    only_a_part(runtime, &ensemble.sites[0]);
     lose_the_leader(runtime, ensemble, leader);
+}
+
+/// What is open to others for one thing is open to them for nothing else.
+fn only_a_part<R: Runtime>(runtime: &R, site: &Pages<R>) {
+    let asked = |site: Pages<R>, path: &str| {
+        let request = Request {
+            method: Method::Get,
+            path: path.to_owned(),
+            query: Vec::new(),
+            accepts_json: false,
+            authorization: None,
+            last_event_id: None,
+            remote: "127.0.0.1:1".parse().unwrap(),
+        };
+        let streams = site.events(&request).is_some();
+        (on(runtime, async move { site.answer(request).await }).status, streams)
+    };
+    let paths = ["/metrics", "/ready", "/quorate/status", "/quorate/stream"];
+    for (part, open) in [
+        (site.clone(), [(200, false), (200, false), (200, false), (404, true)]),
+        (site.only_metrics(), [(200, false), (404, false), (404, false), (404, false)]),
+        (site.only_probes(), [(404, false), (200, false), (404, false), (404, false)]),
+    ] {
+        assert_eq!(paths.map(|path| asked(part.clone(), path)), open);
+    }
 }
 
 /// Rules and dashboards tell leaders from others by what is there.

@@ -70,6 +70,10 @@ fn a_text_stays_in_its_line_and_a_name_that_is_none_is_not_on_the_page() {
     figures.gauge("a b", 1_u64);
     figures.gauge("1_gauge", 1_u64);
     assert!(figures.words().starts_with("zk_version\ta zk_forged\t1  \n"));
+    let mut helped = Figures::default();
+    helped.on_page("quorate_a", "one\nquorate_b 1.0\\", &[], true);
+    let page = helped.page(&[]);
+    assert!(page.starts_with("# HELP quorate_a one\\nquorate_b 1.0\\\\\n# TYPE"), "{page}");
     assert_eq!(figures.page(&[]), "");
 }
 

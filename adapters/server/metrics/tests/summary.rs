@@ -87,3 +87,15 @@ fn many_observe_one_summary_at_once() {
     assert_eq!(shared.spread(at), alone.spread(at));
     assert_eq!(shared.spread(at).quantiles, Some([9; 5]));
 }
+
+/// Who looks at the clock late puts what it saw into a slice that is another one by then, and takes nothing out of it.
+#[test]
+fn an_observation_that_comes_late_forgets_none() {
+    let (shared, at) = (SharedSummary::default(), Duration::from_secs(1200));
+    shared.observe(at, 7);
+    let spread = shared.spread(at);
+    assert_eq!((spread.count, spread.sum, spread.quantiles), (1, 7, Some([7; 5])));
+    shared.observe(Duration::from_secs(600), 7);
+    let spread = shared.spread(at);
+    assert_eq!((spread.count, spread.quantiles), (2, Some([7; 5])));
+}

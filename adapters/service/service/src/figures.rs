@@ -19,6 +19,16 @@ impl Service {
     /// The figures of this server's clients and of the tree at a time of the service's inputs, and behind them those of the
     /// server [beneath](crate::Beneath).
     pub fn figures(&self, at: Instant, state: &ZooKeeper) -> Figures {
+        let mut figures = self.own_figures(at, state);
+        if let Some(beneath) = &self.options.beneath {
+            figures.append(beneath.figures());
+        }
+        figures
+    }
+
+    /// The same without those of the server beneath, which are by far the most and need not be put together while requests
+    /// wait for the service.
+    pub fn own_figures(&self, at: Instant, state: &ZooKeeper) -> Figures {
         let mut figures = Figures::default();
         figures.text("version", version::long());
         figures.text("server_state", self.mode());
@@ -26,9 +36,6 @@ impl Service {
             self.gauges(&mut figures, state);
         }
         self.counted(&mut figures, at.since(Instant::ORIGIN));
-        if let Some(beneath) = &self.options.beneath {
-            figures.append(beneath.figures());
-        }
         figures
     }
 

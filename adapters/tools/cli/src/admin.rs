@@ -104,13 +104,14 @@ fn failed(status: u16, name: &str, error: &str) -> Answer {
 }
 
 impl Source<Tokio, ZooKeeper> for Admin {
-    /// If the service is away for long, those of the server beneath, which are at hand.
+    /// If the service is away for long, those of the server beneath alone, which are at hand. They are put together here, where
+    /// no request waits for it.
     async fn figures(&self, server: &Server<ZooKeeper>) -> Figures {
-        let look = server.look(|at, service, state| service.figures(at, state));
-        let mut figures = match timeout(PATIENCE, look).await {
-            Ok(Ok(figures)) => figures,
-            Ok(Err(_)) | Err(_) => server.figures(),
-        };
+        let look = server.look(|at, service, state| service.own_figures(at, state));
+        let looked = timeout(PATIENCE, look).await.ok().and_then(Result::ok);
+        let mut figures = looked.unwrap_or_default();
+        figures.append(server.figures());
+        process::descriptors(&mut figures);
         process::figures(&mut figures);
         process::disks(&mut figures, &self.directories);
         figures

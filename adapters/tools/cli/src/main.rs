@@ -52,6 +52,7 @@ mod four_letter;
 mod in_force;
 mod inspect;
 mod last_changes;
+mod log_file;
 mod logs;
 mod migrate;
 mod operate;

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use quorate_rescue::recovered::{self, Recovered};
+use quorate_tokio::zoo_cfg::{JvmFlags, ZooCfg};
 
 use crate::failure::Failure;
 use crate::utc::utc;
@@ -55,7 +56,8 @@ enum Act {
     ///
     /// recovered.json is kept, as recovered.acknowledged.json.
     Acknowledge {
-        /// The dataDir.
+        /// The dataDir, or the zoo.cfg that names it.
+        #[arg(value_name = "DIR|ZOO.CFG")]
         dir: PathBuf,
     },
 }
@@ -69,7 +71,14 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     }
 }
 
-fn acknowledge(dir: &Path) -> Result<(), Failure> {
+fn acknowledge(shown: &Path) -> Result<(), Failure> {
+    let dir = if shown.is_file() {
+        let cfg = ZooCfg::read_with(shown, &JvmFlags::of_environment());
+        cfg.map_err(|error| Failure::usage(error.to_string()))?.data_dir
+    } else {
+        shown.to_owned()
+    };
+    let dir = dir.as_path();
     let found = recovered::acknowledge(dir).map_err(|error| Failure::failed(error.to_string()))?;
     let Some(recovered) = found else {
         return Err(Failure::failed(format!("{}: it was not recovered", dir.display())));

@@ -11,7 +11,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -21,6 +21,7 @@ use quorate_service::ZooKeeper;
 use quorate_tokio::core::address::HostPort;
 use quorate_tokio::zoo_cfg::{HttpSettings, JvmFlags, Loaded, LogFormat, ZooCfg};
 use quorate_tokio::{Changes, Server, ServerConfig, Tokio, start_with};
+use rustix::fs::Access;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
@@ -136,7 +137,7 @@ async fn serve(
     // Before there is a server they would end the process.
     let signals = Signals::open()?;
     say(cfg);
-    recover::warn(&cfg.data_dir);
+    check_writable(cfg)?;
     let mut config = ServerConfig::from(cfg.clone());
     config.changes_kept = config.changes_kept.max(last_changes::KEPT);
     // That of our own line the server finds there itself, now and when it changes.
@@ -205,6 +206,26 @@ fn say(cfg: &ZooCfg) {
         }
     }
     tracing::info!(event = "config.loaded", "{}", cfg.derived());
+    recover::warn(&cfg.data_dir);
+}
+
+/// With `reconfigEnabled` the membership is written beside zoo.cfg, and beside the file that holds it, from the first leader
+/// on. A server that may not would leave service again and again, as if its disk had failed.
+fn check_writable(cfg: &ZooCfg) -> Result<(), Failure> {
+    let files = [Some(&cfg.file), cfg.dynamic_config_file.as_ref()];
+    for file in files.into_iter().flatten().filter(|_| cfg.reconfig_enabled) {
+        let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty());
+        let dir = dir.unwrap_or(Path::new("."));
+        if let Err(error) = rustix::fs::access(dir, Access::WRITE_OK) {
+            return Err(Failure::usage(format!(
+                "{}: reconfigEnabled is on, and the membership cannot be written into {}: {error}. Put zoo.cfg into a \
+                 directory in which the server's user may write, or switch it off",
+                cfg.file.display(),
+                dir.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Signals that do not end it.

@@ -3,18 +3,19 @@
 //! Files are read and written here; everything else is `quorate-timeline`'s.
 
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use quorate_timeline::{Source, Timeline};
 
 use crate::failure::Failure;
+use crate::log_file;
 
 /// Elections from the logs of several servers: who voted why, what took how long, who waited for whom.
 ///
 /// Logs of Java's servers (3.4 to 3.9) and of quorate's, in any mix. Clocks are not trusted: what the lines carry says what
-/// was before what, and by how much each clock is wrong. A server's log may be in several files. Exits with 1 if the logs
+/// was before what, and by how much each clock is wrong. A server's log may be in several files, packed by gzip or not. Exits with 1 if the logs
 /// tell of no server.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -84,13 +85,11 @@ fn owner(log: &str) -> (Option<i64>, &str) {
 
 /// Reads a file, or stdin.
 fn read(own: Option<i64>, path: &str, all: &[&Path]) -> Result<Log, Failure> {
-    let mut bytes = Vec::new();
-    let done = if path == "-" {
-        io::stdin().lock().read_to_end(&mut bytes).map(drop)
-    } else {
-        fs::read(path).map(|read| bytes = read)
+    let read = match path {
+        "-" => log_file::read_from(io::stdin().lock()),
+        path => log_file::read(Path::new(path)),
     };
-    done.map_err(|error| Failure::usage(format!("{path}: {error}")))?;
+    let bytes = read.map_err(|error| Failure::usage(format!("{path}: {error}")))?;
     Ok(Log { name: log_name(Path::new(path), all), bytes, own })
 }
 

@@ -318,7 +318,9 @@ fn scraping_goes_on_while_leaders_change() {
                 while !stop.load(Ordering::Relaxed) {
                     if let Some((status, page)) = ask(watched.metrics[index], "GET", "/metrics", "")
                     {
-                        assert!(status == 503 || page.ends_with('\n'), "{page}");
+                        // It answers 503 until it has started.
+                        assert!(status == 200 || page == "starting\n", "{status}: {page}");
+                        assert!(status == 503 || parses(&page), "{page}");
                         let leads = page.contains("\nleader_uptime ");
                         let state = page.contains("quorate_state{state=\"leading\"} 1.0\n");
                         assert!(state || !leads, "{page}");
@@ -340,6 +342,7 @@ fn scraping_goes_on_while_leaders_change() {
         (1..=3).find(leads)
     });
     assert_ne!(next, leader);
+    storm(&watched.ensemble, [leader, next]);
     let before = scraped.load(Ordering::Relaxed);
     until("more of it", || (scraped.load(Ordering::Relaxed) > before + 30).then_some(()));
     stop.store(true, Ordering::Relaxed);
@@ -347,6 +350,27 @@ fn scraping_goes_on_while_leaders_change() {
         scraper.join().unwrap();
     }
     promtool(&get(watched.metrics[next - 1], "/metrics").1);
+}
+
+/// Whether each line is a comment or a name with a number, and the last one is whole.
+fn parses(page: &str) -> bool {
+    let is_sample = |line: &str| line.rsplit(' ').next().is_some_and(|n| n.parse::<f64>().is_ok());
+    page.ends_with('\n') && page.lines().all(|line| line.starts_with("# ") || is_sample(line))
+}
+
+/// The leadership goes to and fro between the two that are left, by elections: each begins and ends as if nothing was asked.
+fn storm(ensemble: &Ensemble, [gone, first]: [usize; 2]) {
+    let mut leads = first;
+    for _ in 0..6 {
+        let cfg = ensemble.cfg(leads);
+        let told = common::quorate(["admin", cfg.to_str().unwrap(), "step-down"]);
+        assert_eq!(told.status.code(), Some(0), "{}", common::stderr(&told));
+        leads = until("a leader", || {
+            (1..=3).filter(|id| *id != gone).find(|id| {
+                ensemble.try_ask(*id, "srvr").is_some_and(|text| text.contains("Mode: leader\n"))
+            })
+        });
+    }
 }
 
 /// Prometheus' own tool reads it.

@@ -97,6 +97,10 @@ fn the_leadership_goes_where_it_is_told_to() {
     let follower = if first == 1 { 2 } else { 1 };
     let already = &told(&ensemble, follower, &["hand-over", "--to", "lowest"])["leads"];
     assert_eq!((&already["leader"], &already["changed"]), (&first.into(), &false.into()));
+    let said = admin(&ensemble, follower, &["hand-over", "--to", "lowest"]);
+    let nothing =
+        format!("server {follower} does not lead, and has nothing to give: server {first}");
+    assert!(stdout(&said).starts_with(&nothing), "{}", stdout(&said));
     let (code, why) = refused(&ensemble, follower, &["transfer", "--to", "3"]);
     if first == 3 {
         assert_eq!(code, Some(0), "{why}");

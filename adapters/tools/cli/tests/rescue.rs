@@ -202,6 +202,13 @@ fn two_of_five_go_on_and_an_old_disk_that_comes_back_does_not_win() {
         serde_json::from_str(&text).unwrap()
     };
     assert_eq!(same(1)["zxid"], same(2)["zxid"], "both have all that was written until they ended");
+    let by_cfg: Value =
+        serde_json::from_str(&well(&[&"recover", &"survey", &ensemble.cfg(2), &"--json"])).unwrap();
+    assert_eq!(by_cfg, same(2), "a zoo.cfg names its directory");
+    // All that are left, this one among them.
+    let own = ["--survivor", dirs[0].to_str().unwrap()];
+    let said = stderr(&quorate(ask("3,4,5", &own))).to_owned();
+    assert!(!said.contains("two directories"), "{said}");
     let survey = ensemble.dir.path().join("1.json");
     fs::write(&survey, well(&[&"recover", &"survey", &dirs[0], &"--json"])).unwrap();
     recover(&ensemble, &ask, &survey);
@@ -230,6 +237,10 @@ fn two_of_five_go_on_and_an_old_disk_that_comes_back_does_not_win() {
     let acknowledged = dirs[0].join("recovered.acknowledged.json");
     assert!(acknowledged.exists() && !read(&ensemble.log(1)).contains(warned));
     assert!(read(&ensemble.log(2)).contains(warned));
+    // `run` is given the zoo.cfg, and so may this be.
+    let said = well(&[&"recover", &"acknowledge", &ensemble.cfg(2)]);
+    assert!(said.starts_with("acknowledged: this ensemble was recovered"), "{said}");
+    assert!(dirs[1].join("recovered.acknowledged.json").exists());
 }
 
 /// On both kept servers, with what the first said before.

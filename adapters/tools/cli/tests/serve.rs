@@ -476,3 +476,25 @@ fn frames_of_watches_that_never_end_go_with_their_sessions_and_others_only_wait(
     let watched = ensemble.ask(1, "wchs");
     assert!(watched.contains("20000 paths"), "{watched}");
 }
+
+/// It would leave service with its first leader, and again every ten seconds.
+#[test]
+fn a_membership_that_could_not_be_written_is_told_before_anything_is_opened() {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::process::CommandExt as _;
+
+    let ensemble = Ensemble::new(&[PARTICIPANT; 3], "reconfigEnabled=true");
+    let dir = ensemble.dir.path();
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o555)).unwrap();
+    let mut command = Command::new(QUORATE);
+    command.arg("serve").arg(ensemble.cfg(1)).stdin(Stdio::null());
+    if fs::write(dir.join("anything"), "").is_ok() {
+        // Root may write everywhere: somebody else is asked.
+        command.uid(65_534).gid(65_534);
+    }
+    let output = command.output().unwrap();
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let said = format!("the membership cannot be written into {}", dir.display());
+    assert!(stderr(&output).contains(&said), "{}", stderr(&output));
+}

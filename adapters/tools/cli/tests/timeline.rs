@@ -2,7 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "tests; their helpers are not marked as such")]
 
 use std::fs;
+use std::io::Write as _;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::Value;
 
 use crate::common::{Ensemble, Process, java_is_here, lines, quorate, stderr, stdout, until};
@@ -85,4 +88,22 @@ fn what_is_no_log_is_told() {
     assert_eq!(stderr(&output), "no election 7: the logs tell of 1\n");
     let output = quorate(["timeline", path.to_str().unwrap(), "--election", "last"]);
     assert!(stdout(&output).contains("server 2 looked for a leader"), "{}", stdout(&output));
+}
+
+/// Rotation packs what is older, and it is read as it lies there.
+#[test]
+fn a_packed_log_tells_what_it_told_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let line = "2026-11-26 13:19:47,120 [myid:2] - INFO  [q:QuorumPeer@1] - LOOKING\n";
+    let packed = dir.path().join("zookeeper.log.1");
+    let mut packer = GzEncoder::new(fs::File::create(&packed).unwrap(), Compression::fast());
+    packer.write_all(line.as_bytes()).unwrap();
+    packer.finish().unwrap();
+    let output = quorate(["timeline", packed.to_str().unwrap()]);
+    assert!(stdout(&output).contains("server 2 looked for a leader"), "{}", stderr(&output));
+    let other = dir.path().join("zookeeper.log.2.zst");
+    fs::write(&other, b"\x28\xb5\x2f\xfd and more").unwrap();
+    let output = quorate(["timeline", other.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("zstd: only gzip is read"), "{}", stderr(&output));
 }

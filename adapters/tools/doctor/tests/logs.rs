@@ -116,12 +116,16 @@ pub(crate) const PLANTS: &[Plant] = &[
         "live.flapping",
         Error,
         "the ensemble",
-        "3 times within 10 minutes: 2, then 3, then 4",
+        "3 elections within 10 minutes: of server 2, then of 3, then of 4",
         || elected(&[0, 100, 103, 109]),
     ),
-    plant("live.flapping", Warning, "the ensemble", "2 times within 10 minutes", || {
-        elected(&[0, 100, 103])
-    }),
+    plant(
+        "live.flapping",
+        Warning,
+        "the ensemble",
+        "2 elections within 10 minutes: of server 2, then of 3",
+        || elected(&[0, 100, 103]),
+    ),
     plant(
         "live.flapping",
         Notice,

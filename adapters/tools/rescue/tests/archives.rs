@@ -87,6 +87,8 @@ fn a_log_that_grows_is_cut_at_its_last_whole_record() {
         fs::write(dir.path().join("version-2").join(LOG), &whole[..length]).unwrap();
         let manifest = backup::take(&source(&dir), &out.path().join("f"), None).unwrap();
         assert_eq!(manifest.zxid, Zxid(last).to_string(), "{length}");
+        let log = manifest.parts.iter().find(|part| part.name == LOG).map_or(0, |part| part.bytes);
+        assert!(log < length as u64, "{log} of {length}: half a record is none");
         Archive::open(out.path().join("f")).unwrap().verify().unwrap();
     }
 }
@@ -192,6 +194,8 @@ fn a_manifest_that_tells_another_state_is_refused() {
         ("digest of the tree", format!("\"digest\": \"{}", manifest.digest)),
         ("number of nodes", "\"nodes\": 11".to_owned()),
         ("last transaction", "\"zxid\": \"0x200000002".to_owned()),
+        ("epoch", "\"epoch\": 2".to_owned()),
+        ("number of sessions", format!("\"sessions\": {}", manifest.sessions)),
     ] {
         let at = 512 + text.find(&told).unwrap() + told.len() - 1;
         let mut bytes = whole.clone();
@@ -216,10 +220,16 @@ fn what_is_no_backup_of_ours_is_said() {
     let (_out, file, _) = backup();
     let whole = fs::read(&file).unwrap();
     let at = whole.windows(11).position(|bytes| bytes == b"\"format\": 1").unwrap();
-    let mut later = whole.clone();
-    later[at + 10] = b'9';
-    fs::write(&file, later).unwrap();
-    assert!(matches!(Archive::open(&file), Err(ArchiveError::Format { found: 9, .. })));
+    for (format, other) in [(9, b'9'), (0, b'0')] {
+        let mut changed = whole.clone();
+        changed[at + 10] = other;
+        fs::write(&file, changed).unwrap();
+        let refused = Archive::open(&file).map(drop);
+        assert!(
+            matches!(refused, Err(ArchiveError::Format { found, .. }) if found == format),
+            "{refused:?}"
+        );
+    }
     // A name that leads out of the directory.
     let mut elsewhere = whole;
     let at = elsewhere.windows(LOG.len()).position(|bytes| bytes == LOG.as_bytes()).unwrap();
@@ -291,4 +301,75 @@ fn a_snapshot_that_is_ahead_of_the_log_is_passed_over() {
     fs::remove_file(inner.join(SNAPSHOTS[1])).unwrap();
     let error = history::load(&Disk, &Dirs::of(dir.path(), None), 1 << 20).unwrap_err();
     assert!(matches!(error, HistoryError::Ahead { .. }), "{error}");
+}
+
+/// Snapshots are passed over as long as there are others, and what is told is what was wrong with the newest.
+#[test]
+fn as_many_snapshots_are_passed_over_as_are_damaged() {
+    let dir = directory();
+    let inner = dir.path().join("version-2");
+    let load = || history::load(&Disk, &Dirs::of(dir.path(), None), 1 << 20);
+    for (good, name) in [(1, SNAPSHOTS[2]), (0, SNAPSHOTS[1])] {
+        let bytes = fs::read(inner.join(name)).unwrap();
+        fs::write(inner.join(name), &bytes[..bytes.len() - 1]).unwrap();
+        let found = load().unwrap();
+        assert!(found.snapshot.path.ends_with(SNAPSHOTS[good]), "{:?}", found.snapshot);
+        assert_eq!(found.state.zxid, LAST);
+    }
+    let bytes = fs::read(inner.join(SNAPSHOTS[0])).unwrap();
+    fs::write(inner.join(SNAPSHOTS[0]), &bytes[..bytes.len() - 1]).unwrap();
+    let error = load().unwrap_err().to_string();
+    assert!(error.contains(SNAPSHOTS[2]), "{error}");
+}
+
+/// What clients keep secret is in it.
+#[cfg(unix)]
+#[test]
+fn only_its_owner_may_read_a_backup_and_what_is_restored_from_it() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let (out, file, _) = backup();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&file), 0o600);
+    for entry in tar::Archive::new(fs::File::open(&file).unwrap()).entries().unwrap() {
+        assert_eq!(entry.unwrap().header().mode().unwrap(), 0o600, "for who unpacks it by hand");
+    }
+    let to = out.path().join("restored");
+    restore(&Archive::open(&file).unwrap(), &target(&to)).unwrap();
+    for (name, _) in contents(&to) {
+        assert_eq!(mode(&to.join(&name)), 0o600, "{name:?}");
+    }
+}
+
+/// A length is not believed before there is a name to it, and no more is read than any manifest has.
+#[test]
+fn a_manifest_that_is_said_to_be_longer_than_any_is_not_read() {
+    let out = tempfile::tempdir().unwrap();
+    let file = out.path().join("f");
+    let mut header = tar::Header::new_gnu();
+    header.set_path(Manifest::NAME).unwrap();
+    header.set_size(1 << 40);
+    header.set_cksum();
+    fs::write(&file, header.as_bytes()).unwrap();
+    let error = Archive::open(&file).unwrap_err().to_string();
+    assert!(error.contains("is no backup of quorate"), "{error}");
+}
+
+/// A running server cuts its log, and replaces files, at times: what cannot be read is read again.
+#[test]
+fn a_directory_that_is_not_whole_for_a_moment_is_read_again() {
+    let (dir, out) = (directory(), tempfile::tempdir().unwrap());
+    let log = dir.path().join("version-2").join(LOG);
+    let whole = fs::read(&log).unwrap();
+    let mut damaged = whole.clone();
+    damaged[120] ^= 1;
+    fs::write(&log, damaged).unwrap();
+    let mended = std::thread::spawn(move || {
+        // It has been read once by then, or is read for the first time: both end well.
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        fs::write(&log, whole).unwrap();
+    });
+    let manifest = backup::take(&source(&dir), &out.path().join("f"), None).unwrap();
+    assert_eq!(manifest.zxid, LAST.to_string());
+    mended.join().unwrap();
 }

@@ -130,6 +130,11 @@ fn two_survivors_of_five_go_on_a_thousand_epochs_above_all_that_was_seen() {
     world.is_dynamic = true;
     world.present = world.former.clone();
     assert_eq!(world.judge(), Ok(Epoch(1050)), "a dynamic file is written, not asked for");
+    world.others[0].membership = 0x8_0000_0002;
+    assert_eq!(world.judge(), Ok(Epoch(1050)), "and takes the place of every change");
+    world.others[0].current_epoch = 60;
+    (world.own.current_epoch, world.own.accepted_epoch) = (61, 60);
+    assert_eq!(world.judge(), Ok(Epoch(1061)), "nor is an epoch below one that a server was in");
 }
 
 /// What is changed, and what is said then.
@@ -211,7 +216,10 @@ fn groups_are_not_made_others_of() {
     let text = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\ngroup.1=1\ngroup.2=2\ngroup.3=3";
     world.former = Membership::parse(text).unwrap();
     world.lost = [3].into();
-    assert!(world.judge().unwrap_err().contains(&Reason::Groups));
+    let reasons = world.judge().unwrap_err();
+    assert!(reasons.contains(&Reason::Groups), "{reasons:?}");
+    let lines = reasons.iter().any(|reason| matches!(reason, Reason::Lines { .. }));
+    assert!(!lines, "lines without its groups are no advice: {reasons:?}");
 }
 
 #[test]
@@ -260,6 +268,7 @@ fn a_directory_is_copied_and_gets_its_epochs_and_a_note_that_can_be_acknowledged
     assert_eq!(in_the_way(&source(&dir), &copy_to).unwrap(), None);
     assert_eq!(copy(&source(&dir), &copy_to).unwrap(), before.len());
     assert_eq!(contents(&copy_to), before);
+    assert!(copy(&source(&dir), &copy_to).is_err(), "no copy is written over");
     assert!(in_the_way(&source(&dir), &copy_to).unwrap().is_some(), "it is not empty any more");
     assert!(in_the_way(&source(&dir), &dir.path().join("copy")).unwrap().is_some());
 
@@ -286,6 +295,9 @@ fn a_survivor_tells_how_new_it_is_and_what_is_wrong_with_it() {
     fs::remove_file(inner.join("currentEpoch")).unwrap();
     let found = Survivor::look(&source(&dir)).unwrap();
     assert_eq!(found.current_epoch, 2, "as a start completes it");
+    fs::remove_file(inner.join("acceptedEpoch")).unwrap();
+    let found = Survivor::look(&source(&dir)).unwrap();
+    assert_eq!(found.accepted_epoch, 2, "and this");
     let log = inner.join(LOG);
     let mut bytes = fs::read(&log).unwrap();
     bytes[2150] ^= 1;
@@ -315,9 +327,16 @@ fn logs_in_a_directory_of_their_own_are_copied_as_well() {
     let moved = logs.path().join("version-2").join(LOG);
     fs::rename(dir.path().join("version-2").join(LOG), &moved).unwrap();
     let from = Source { data_log_dir: Some(logs.path().to_owned()), ..source(&dir) };
+    for inside in [dir.path(), logs.path()] {
+        assert!(in_the_way(&from, &inside.join("copy")).unwrap().is_some(), "{inside:?}");
+    }
     copy(&from, to.path()).unwrap();
     let copied = to.path().join("dataLogDir/version-2").join(LOG);
     assert_eq!(fs::read(copied).unwrap(), fs::read(moved).unwrap());
+    raise(&from, &Recovered { id: 1, ..note(1002, true) }).unwrap();
+    let found = Survivor::look(&from).unwrap();
+    assert_eq!((found.current_epoch, found.zxid.as_str()), (1002, "0x200000002"));
+    assert!(!dir.path().join("version-2").join(LOG).exists());
 }
 
 /// Each is seen by one of the two that read a directory: by whom it checks, or by whom it applies.

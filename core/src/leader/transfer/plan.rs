@@ -51,13 +51,19 @@ pub fn choose(
     if told.is_quorum(cx.quorum) { Ok(to) } else { Err(TransferRefused::NoQuorum) }
 }
 
-/// A follower that is wished to lead more than we are, the most wished one. Only one that answers: requests
-/// wait while the leadership is on offer, and no caller has asked for that.
+/// A follower that is wished to lead more than we are, the most wished one: any, while there is little room on our disk,
+/// but for one to which it was given in vain. Only one that answers: requests wait while the leadership is on offer, and
+/// no caller has asked for that.
 pub fn preferred(cx: &Context<'_>, learners: &Learners) -> Option<ServerId> {
     let recent = 2 * cx.config.timing.ping_interval();
     let answers = |l: &Progress| cx.now.since(l.heard) < recent && is_heard(cx, l);
-    let best = best(cx, learners, answers)?;
-    (wish(cx, best) > Some(cx.config.priority)).then_some(best.id)
+    let fits = |l: &Progress| {
+        let in_vain = || cx.concessions.transfers.is_in_vain(cx.now, l.id);
+        answers(l) && !(cx.disk_low && in_vain())
+    };
+    let ours = if cx.disk_low { None } else { Some(cx.config.priority) };
+    let best = best(cx, learners, fits)?;
+    (wish(cx, best) > ours).then_some(best.id)
 }
 
 /// How much it is wished to lead. One that was given the leadership in vain is wished to no more than any.

@@ -14,6 +14,7 @@ use quorate_core::membership::Member;
 use quorate_core::txn::Txn;
 
 use crate::allowed_hosts::AllowedHosts;
+use crate::disk_floor::DiskFloor;
 use crate::zoo_cfg::{AuditLog, QuorumSasl, ZooCfg};
 
 /// The configuration of a [`Server`](crate::Server).
@@ -79,6 +80,8 @@ pub struct ServerConfig {
     /// How long after its disk has failed, or could not be opened again, a server that has left service for that tries to
     /// open it; 10 s.
     pub disk_retry: Duration,
+    /// How much room is to be left on the disk of a server that leads (`quorate.disk.floor`).
+    pub disk_floor: DiskFloor,
     /// How many connections one address may have to our election and quorum ports together
     /// (`quorate.maxPeerCnxns`; 512); 0 for any number. Those that we dial do not count. What has not introduced
     /// itself yet, and non-members, are bounded without it, below this default: it is for those who want less, and for
@@ -172,6 +175,7 @@ impl ServerConfig {
             multi_address: false,
             fsync_warning: Duration::from_secs(1),
             disk_retry: Duration::from_secs(10),
+            disk_floor: DiskFloor::default(),
             max_peer_connections: 512,
             allowed_hosts: None,
             client_addresses: Vec::new(),
@@ -263,6 +267,7 @@ impl From<ZooCfg> for ServerConfig {
             patience: cfg.patience.unwrap_or(PATIENCE),
             multi_address: cfg.multi_address,
             fsync_warning: cfg.fsync_warning,
+            disk_floor: cfg.disk_floor,
             max_peer_connections: cfg.max_peer_connections,
             allowed_hosts: cfg.exposure.allowed_hosts,
             max_client_connections: cfg.clients.max_per_address,

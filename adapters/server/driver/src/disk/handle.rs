@@ -36,6 +36,15 @@ pub(crate) struct Disk {
     handle: DiskHandle,
 }
 
+/// What the thread has to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DiskNews {
+    /// This write and all before it are durable.
+    Durable(Ticket),
+    /// There is little room left, or enough again.
+    Low(bool),
+}
+
 /// Everybody else's end. It outlives the thread; what is asked for then is not answered.
 #[derive(Clone, Debug)]
 pub(crate) struct DiskHandle {
@@ -70,15 +79,19 @@ impl Disk {
         self.handle.submit(Job::Write(ticket, write, boot_time::now()));
     }
 
-    /// Waits for the last ticket that has become durable since it was asked last. For one at a time.
-    pub(crate) async fn durable(&self) -> Result<Ticket, ServerError> {
+    /// Waits for what it has to say since it was asked last: the last ticket that has become durable, then whether there is
+    /// little room. For one at a time.
+    pub(crate) async fn news(&self) -> Result<DiskNews, ServerError> {
         poll_fn(|context| {
             let mut progress = locked(&self.handle.shared.progress);
             if let Some(error) = &progress.failed {
                 return Poll::Ready(Err(error.clone()));
             }
             if let Some(ticket) = progress.durable.take() {
-                return Poll::Ready(Ok(ticket));
+                return Poll::Ready(Ok(DiskNews::Durable(ticket)));
+            }
+            if let Some(low) = progress.low.take() {
+                return Poll::Ready(Ok(DiskNews::Low(low)));
             }
             if progress.ended {
                 // While we are there, it ends of itself only by a panic.
@@ -91,6 +104,16 @@ impl Disk {
             Poll::Pending
         })
         .await
+    }
+
+    /// Waits for the last ticket that has become durable since it was asked last.
+    #[cfg(test)]
+    pub(crate) async fn durable(&self) -> Result<Ticket, ServerError> {
+        loop {
+            if let DiskNews::Durable(ticket) = self.news().await? {
+                return Ok(ticket);
+            }
+        }
     }
 
     /// What was durable when a write failed; none if none has.
@@ -220,6 +243,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::disk_floor::DiskFloor;
 
     const E1: i64 = 1 << 32;
     const E2: i64 = 2 << 32;
@@ -250,7 +274,8 @@ mod tests {
         log.begin_with(take(log.dirs(), 0)).unwrap();
         log.write_accepted_epoch(Epoch(1)).unwrap();
         let (keep_alive, ended) = bounded(1);
-        let retain = Retain { snapshots: 3, roll: Roll { records: 8, bytes: 1 << 20 } };
+        let roll = Roll { records: 8, bytes: 1 << 20 };
+        let retain = Retain { snapshots: 3, roll, floor: DiskFloor::Bytes(u64::MAX) };
         (
             Disk::start(
                 log,
@@ -322,6 +347,18 @@ mod tests {
         while !measures.disk_busy().is_zero() {
             std::thread::yield_now();
         }
+        end(disk, &ended);
+    }
+
+    #[test]
+    fn a_disk_with_less_room_than_is_asked_for_says_so_beside_what_is_durable() {
+        let dir = TempDir::new().unwrap();
+        let (disk, ended) = started(&dir);
+        disk.write(Ticket(1), append([E1 + 1]));
+        let mut said = [(); 2].map(|()| block_on(disk.news()).unwrap());
+        said.sort_by_key(|news| matches!(news, DiskNews::Low(_)));
+        assert_eq!(said, [DiskNews::Durable(Ticket(1)), DiskNews::Low(true)]);
+        assert!(disk.handle().measures().disk_is_low());
         end(disk, &ended);
     }
 

@@ -45,6 +45,8 @@ pub(super) struct Queue {
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     pub(super) durable: Option<Ticket>,
+    /// There is little room left, or enough again.
+    pub(super) low: Option<bool>,
     pub(super) failed: Option<ServerError>,
     /// What was durable then.
     pub(super) remains: Option<Remains>,

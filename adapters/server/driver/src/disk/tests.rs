@@ -14,6 +14,7 @@ use crate::config::MembershipFiles;
 use crate::disk::handle::Disk;
 use crate::disk::incoming::{Intake, Reception, Wanted, receive};
 use crate::disk::thread::Retain;
+use crate::disk_floor::DiskFloor;
 use crate::task_group::KeepAlive;
 
 /// A disk with an empty history.
@@ -24,7 +25,7 @@ pub(crate) fn disk() -> (Disk, TempDir) {
     let mut first = SnapshotWriter::take(quorate_storage::Disk, &path, Zxid::ZERO).unwrap();
     first.write_all(&[0; 8]).unwrap();
     log.begin_with(first.finish(Parts::default()).unwrap()).unwrap();
-    let retain = Retain { snapshots: 3, roll: Roll::default() };
+    let retain = Retain { snapshots: 3, roll: Roll::default(), floor: DiskFloor::Off };
     let kept = MembershipFiles::new(dir.path(), None, None);
     (Disk::start(log, kept, retain, std::time::Duration::MAX, Arc::default(), ()).unwrap(), dir)
 }

@@ -38,11 +38,13 @@ use quorate_core::zxid::Zxid;
 use quorate_leadership::boot_time;
 use quorate_storage::install::Memberships;
 use quorate_storage::segments::{Locating, Roll};
-use quorate_storage::snapshot::{SnapshotError, StagedSnapshot};
+use quorate_storage::snapshot::{SnapshotError, SnapshotFile, StagedSnapshot};
 use quorate_storage::{Log, LogError};
 
 use crate::config::MembershipFiles;
+use crate::disk::floor::{Room, Turn};
 use crate::disk::queue::{Done, Ending, Job, Shared};
+use crate::disk_floor::DiskFloor;
 use crate::error::ServerError;
 use crate::lock::locked;
 use crate::measures::{Counted, Measures, Took, millis};
@@ -56,6 +58,8 @@ pub(crate) struct Retain {
     /// How long a log file becomes at most; each becomes between half as long and so long, since an
     /// ensemble's servers should not begin new ones at the same time.
     pub(crate) roll: Roll,
+    /// How much room is to be left beside it while this server leads.
+    pub(crate) floor: DiskFloor,
 }
 
 /// What the thread owns.
@@ -63,6 +67,7 @@ pub(super) struct Storage {
     log: Log,
     kept: MembershipFiles,
     retain: Retain,
+    room: Room,
     /// From when on a sync is worth a warning.
     slow: Duration,
     unsynced: Unsynced,
@@ -91,6 +96,7 @@ impl Storage {
         let mut storage = Self {
             log,
             kept,
+            room: Room::new(retain.floor),
             retain,
             slow,
             unsynced: Unsynced::default(),
@@ -134,6 +140,8 @@ impl Storage {
 
     fn serve(&mut self, shared: &Shared) -> Result<(), ServerError> {
         let mut jobs = Vec::new();
+        // What another thread found before the disk was opened again.
+        shared.measures.disk_gets_low(false);
         loop {
             let closed = {
                 let mut queue = locked(&shared.queue);
@@ -150,6 +158,7 @@ impl Storage {
                 self.perform(job, shared)?;
             }
             self.flush(shared)?;
+            self.look_at_room(shared);
             shared.measures.disk_works(false);
             let chores = self.chore().map_err(failure)?;
             if idle && !chores {
@@ -174,15 +183,36 @@ impl Storage {
     /// Waits for something to do. Where the last batch ends is told on disk with the next one, or here, if
     /// none comes for a while.
     fn rest(&mut self) -> Result<(), ServerError> {
-        if !self.log.is_unmarked() {
-            std::thread::park();
-            return Ok(());
+        let look = self.room.due();
+        let mark = self.log.is_unmarked();
+        let mark = mark.then(|| MARK_AFTER.saturating_sub(boot_time::since(self.synced)));
+        if mark.is_some_and(|wait| wait.is_zero()) {
+            return self.log.mark().map_err(failure);
         }
-        match MARK_AFTER.checked_sub(boot_time::since(self.synced)) {
-            Some(wait) if !wait.is_zero() => std::thread::park_timeout(wait),
-            _ => self.log.mark().map_err(failure)?,
+        match mark.into_iter().chain(look).min() {
+            Some(wait) => std::thread::park_timeout(wait),
+            None => std::thread::park(),
         }
         Ok(())
+    }
+
+    /// Looks now and then how much room is left, and says so to the loop where that changes what it means.
+    fn look_at_room(&mut self, shared: &Shared) {
+        let Self { room, log, .. } = self;
+        let bytes = |file: &SnapshotFile| std::fs::metadata(&file.path).map_or(0, |of| of.len());
+        let dirs = [&shared.dirs.snapshots, &shared.dirs.logs].map(|dir| &**dir);
+        let turn = room.look(dirs, || log.snapshot().map_or(0, bytes));
+        let Some(Turn { low, free, floor }) = turn else { return };
+        shared.measures.disk_gets_low(low);
+        shared.tell(|progress| progress.low = Some(low));
+        if low {
+            tracing::warn!(
+                event = "disk.low", free, floor, dir = %dirs[0].display(),
+                "there is little room left on the disk: another server should lead"
+            );
+        } else {
+            tracing::info!(event = "disk.room", free, floor, "there is enough room again");
+        }
     }
 
     fn perform(&mut self, job: Job, shared: &Shared) -> Result<(), ServerError> {

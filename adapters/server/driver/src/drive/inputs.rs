@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use futures_lite::future::{or, pending};
 use quorate_application::{Application, clients};
-use quorate_core::id::Ticket;
 use quorate_core::input::Event;
 use quorate_core::reasons::TransferRefused;
 
+use crate::disk::DiskNews;
 use crate::drive::outage::Progress;
 use crate::drive::{Driver, Quit};
 use crate::error::ServerError;
@@ -19,7 +19,7 @@ use crate::runtime::Runtime;
 /// What the loop waits for.
 enum Woken<A: Application> {
     Quit(Quit),
-    Disk(Result<Ticket, ServerError>),
+    Disk(Result<DiskNews, ServerError>),
     Outage(Progress<A>),
     Event(LoopEvent),
     Client(ClientNews),
@@ -32,6 +32,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         &mut self,
         batch: &mut Vec<Event>,
     ) -> Result<Option<Quit>, ServerError> {
+        let waited = self.outage.is_some();
         self.attend_outage(batch)?;
         let due = self.due();
         if batch.is_empty() {
@@ -50,7 +51,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 let back = outage.as_ref().map(|outage| outage.progress(runtime));
                 let disk = async {
                     match back {
-                        None => Woken::Disk(disk.durable().await),
+                        None => Woken::Disk(disk.news().await),
                         Some(progress) => Woken::Outage(progress.await),
                     }
                 };
@@ -85,7 +86,8 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             match first {
                 Woken::Quit(Quit::Gracefully) if self.ending => {}
                 Woken::Quit(quit) => return Ok(Some(quit)),
-                Woken::Disk(Ok(ticket)) => batch.push(Event::Persisted(ticket)),
+                Woken::Disk(Ok(DiskNews::Durable(ticket))) => batch.push(Event::Persisted(ticket)),
+                Woken::Disk(Ok(DiskNews::Low(low))) => batch.push(Event::DiskLow(low)),
                 Woken::Disk(Err(error)) => self.lose_disk(error, batch)?,
                 Woken::Outage(progress) => self.on_progress(progress)?,
                 Woken::Event(event) => batch.extend(self.register(event)),
@@ -93,7 +95,8 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 Woken::Deadline => {}
             }
         }
-        self.note_lateness(due);
+        // While it waits for its disk nothing is done in time, and nothing is held up.
+        self.note_lateness(due.filter(|_| !waited && self.outage.is_none()));
         while batch.len() < BATCH_MAX {
             let Ok(event) = self.events.try_recv() else { break };
             batch.extend(self.register(event));

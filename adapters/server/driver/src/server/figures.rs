@@ -320,10 +320,19 @@ fn page(figures: &mut Figures, peer: &PeerStatus, metrics: &Metrics) {
         let labels = [("peer", &*link.to_string()), ("plane", "election")];
         figures.on_page("quorate_link_up", "1 for a link that is there.", &labels, true);
     }
-    let stalled = metrics.disk_busy > STALLED;
-    let fails = metrics.disk_fault.is_some();
-    figures.on_page("quorate_disk_failed", "Whether it waits for its disk.", &[], fails);
-    figures.on_page("quorate_disk_stalled", "Whether a write has hung for 1 s.", &[], stalled);
+    disk(figures, metrics);
+}
+
+/// How its disk is.
+fn disk(figures: &mut Figures, metrics: &Metrics) {
+    let low = "Whether there is less room on its disk than a leader should have.";
+    for (name, help, is) in [
+        ("quorate_disk_failed", "Whether it waits for its disk.", metrics.disk_fault.is_some()),
+        ("quorate_disk_low", low, metrics.disk_low),
+        ("quorate_disk_stalled", "Whether a write has hung for 1 s.", metrics.disk_busy > STALLED),
+    ] {
+        figures.on_page(name, help, &[], is);
+    }
 }
 
 /// ZooKeeper's words for state and phase, and how a learner is being synchronised.

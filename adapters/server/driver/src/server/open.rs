@@ -139,7 +139,8 @@ fn kept_files(config: &ServerConfig) -> MembershipFiles {
 
 /// What to keep in it.
 fn retain(config: &ServerConfig) -> Retain {
-    Retain { snapshots: config.snapshots_kept.unwrap_or(usize::MAX), roll: roll(config) }
+    let (snapshots, floor) = (config.snapshots_kept.unwrap_or(usize::MAX), config.disk_floor);
+    Retain { snapshots, roll: roll(config), floor }
 }
 
 fn roll(config: &ServerConfig) -> Roll {

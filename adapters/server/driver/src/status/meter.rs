@@ -196,6 +196,7 @@ impl Meter {
             outstanding: counters.outstanding.load(Ordering::Relaxed),
             disk_busy: self.measures.disk_busy(),
             disk_fault: self.measures.disk_fault(),
+            disk_low: self.measures.disk_is_low(),
             disk_outages: self.measures.counted(Counted::DiskOutages),
             ending: counters.ending.load(Ordering::Relaxed),
             ..self.metrics.clone()

@@ -70,6 +70,9 @@ pub struct Metrics {
     pub disk_busy: Duration,
     /// Why it is out of service, if that is because of its disk.
     pub disk_fault: Option<DiskFault>,
+    /// There is less room on its disk than [`ServerConfig::disk_floor`](crate::ServerConfig::disk_floor) asks for: it leads
+    /// only where no other can that has more.
+    pub disk_low: bool,
     /// How often its disk has failed so that it gave up its role.
     pub disk_outages: u64,
     /// It has been told to end in order.

@@ -160,6 +160,7 @@ macro_rules! suite {
                 a_server_whose_disk_fails_gives_up_its_role_and_comes_back,
                 a_server_that_has_taken_no_snapshot_applies_nothing_twice,
                 a_server_that_waits_for_its_disk_shuts_down,
+                a_leader_with_little_room_on_its_disk_lets_another_lead,
                 a_disk_that_comes_back_with_less_ends_its_server,
             }
             outsiders: {

@@ -8,12 +8,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use quorate_core::id::ServerId;
+use quorate_core::reasons::TransferRefused;
 use quorate_core::report::Reason;
 
 use super::ensemble::Ensemble;
 use super::journal::App;
 use super::stage::Stage;
-use crate::{DiskFault, ReadError, Runtime, Server, ServerError};
+use crate::{DiskFault, DiskFloor, ReadError, Runtime, Server, ServerError, TransferError};
 
 /// The directory of one server, which has no name.
 struct Aside {
@@ -159,6 +160,33 @@ pub async fn a_server_that_waits_for_its_disk_shuts_down<R: Runtime>(stage: Stag
     aside.back();
     ensemble.start(leader).await;
     ensemble.agreed().await;
+}
+
+/// It would take the whole ensemble's service with it when its disk is full; as a follower it costs nothing.
+pub async fn a_leader_with_little_room_on_its_disk_lets_another_lead<R: Runtime>(stage: Stage<R>) {
+    let mut ensemble = ensemble(&stage);
+    ensemble.adjust = |config| {
+        if config.core.id == ServerId(3) {
+            config.disk_floor = DiskFloor::Bytes(u64::MAX);
+        }
+    };
+    ensemble.start_all().await;
+    let handed = async {
+        while ensemble.agreed().await.0 == ServerId(3) {
+            stage.pass().await;
+        }
+    };
+    stage.within("another leader", handed).await;
+    for id in ensemble.ids() {
+        let low = ensemble.server(id).status().metrics.disk_low;
+        assert_eq!(low, id == ServerId(3), "{id}");
+        stage.propose(ensemble.server(id), "x").await;
+    }
+    let asked = ensemble.agreed().await.0;
+    let refused =
+        stage.within("an answer", ensemble.server(asked).transfer_leadership(ServerId(3)));
+    let unheard = TransferRefused::Unheard(ServerId(3));
+    assert_eq!(refused.await, Err(TransferError::Refused(unheard)));
 }
 
 /// A disk that comes back with less than it had said was safe, or another disk, is not gone on with.

@@ -16,6 +16,7 @@ use quorate_core::config::{Election, Generations, Limits, Ties};
 use quorate_core::id::ServerId;
 use quorate_core::properties::Line;
 
+use crate::disk_floor::DiskFloor;
 use crate::zoo_cfg::findings::{Caution, ConfigError, Place, Setting, Warning};
 use crate::zoo_cfg::flags::{JvmFlags, Rank};
 use crate::zoo_cfg::foreign::{not_used, why_not_used};
@@ -251,6 +252,12 @@ impl<'a> Entries<'a> {
             }
             (number, _) => Ok(number?.map(|millis| Duration::from_millis(millis.into()))),
         }
+    }
+
+    pub(super) fn disk_floor(&mut self) -> Result<DiskFloor, ConfigError> {
+        let Some(entry) = self.take("quorate.disk.floor") else { return Ok(DiskFloor::default()) };
+        let floor = DiskFloor::from_text(&entry.value);
+        floor.ok_or_else(|| entry.value_error("bytes, such as 512m, snapshot or off".to_owned()))
     }
 
     /// -1 stands for "not set".

@@ -118,6 +118,7 @@ impl ZooCfg {
             fsync_warning: entries
                 .millis("fsync.warningthresholdms", 0)?
                 .unwrap_or(Duration::from_secs(1)),
+            disk_floor: entries.disk_floor()?,
             snap_count: entries.number("snapCount", 2, MAX)?.unwrap_or(100_000),
             snapshots_kept: entries.snapshots_kept()?,
             preallocate: entries.kibibytes("preAllocSize", 64 << 20)?,

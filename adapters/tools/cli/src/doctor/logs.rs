@@ -1,14 +1,12 @@
 //! Logs of servers, from files: plain, or compressed with gzip.
 
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use flate2::read::MultiGzDecoder;
 use quorate_doctor::Log;
 use quorate_timeline::{Source, Timeline};
 use quorate_tokio::core::id::ServerId;
 
+use crate::log_file;
 use crate::timeline::log_name;
 
 /// A log, or whose it is and why it could not be read.
@@ -30,7 +28,7 @@ pub(super) fn read(files: &[(Option<ServerId>, PathBuf)]) -> Read {
     let paths: Vec<_> = files.iter().map(|(_, path)| path.as_path()).collect();
     for (id, path) in files {
         let name = log_name(path, &paths);
-        let log = match bytes(path) {
+        let log = match log_file::read(path) {
             Ok(bytes) => {
                 let log = Log::of(&name, *id, &bytes);
                 whole.push((name, bytes, *id));
@@ -50,17 +48,3 @@ pub(super) fn read(files: &[(Option<ServerId>, PathBuf)]) -> Read {
     }
     read
 }
-
-fn bytes(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
-    let mut bytes = Vec::new();
-    if path.extension().is_some_and(|end| end == "gz") {
-        MultiGzDecoder::new(file).take(LOG_MAX).read_to_end(&mut bytes)?;
-    } else {
-        file.by_ref().take(LOG_MAX).read_to_end(&mut bytes)?;
-    }
-    Ok(bytes)
-}
-
-/// So much of a log is read: what is beyond is of another day.
-const LOG_MAX: u64 = 256 << 20;

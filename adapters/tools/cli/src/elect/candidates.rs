@@ -28,7 +28,9 @@ pub(crate) async fn run<S: Store<Config: Clone + Sync>>(
         Ok(row) => {
             // A reader that has gone wants no more.
             drop(say(&row, shown, json));
-            if row.is_empty() { Err(Failure::failed("no leader")) } else { Ok(()) }
+            // In words it was said.
+            let why = if json { "no leader" } else { "" };
+            if row.is_empty() { Err(Failure::failed(why)) } else { Ok(()) }
         }
         Err(AskError::Config(error)) => Err(Failure::usage(error.to_string())),
         Err(AskError::Store(error)) => Err(failed(&error)),

@@ -3,7 +3,7 @@
 //! A line of a library that knows nothing of this is [`OTHER`].
 
 /// All names, in order.
-pub(crate) const EVENTS: [&str; 79] = [
+pub(crate) const EVENTS: [&str; 81] = [
     "audit.failed",
     "audit.written",
     "auth.refused",
@@ -20,7 +20,9 @@ pub(crate) const EVENTS: [&str; 79] = [
     "config.warning",
     "disk.failed",
     "disk.full",
+    "disk.low",
     "disk.recovered",
+    "disk.room",
     "disk.slow",
     "disk.warning",
     "election.decided",

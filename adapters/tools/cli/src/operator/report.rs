@@ -166,9 +166,12 @@ impl Report {
             Self::Leads(Leads { leader, epoch, changed: true, .. }) => {
                 format!("server {leader} leads, epoch {epoch}\n")
             }
-            Self::Leads(Leads { leader, epoch, changed: false, .. }) => {
+            Self::Leads(Leads { server, leader, epoch, changed: false }) if server == leader => {
                 format!("server {leader} leads already, epoch {epoch}\n")
             }
+            Self::Leads(Leads { server, leader, epoch, changed: false }) => format!(
+                "server {server} does not lead, and has nothing to give: server {leader} does, epoch {epoch}\n"
+            ),
             Self::Status(doing) => doing.text(),
             Self::Reloaded(reloaded) => reloaded.text(),
             Self::LogLevel { filter } => format!("logs {filter}\n"),

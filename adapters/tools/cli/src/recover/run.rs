@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
@@ -18,7 +18,7 @@ use quorate_tokio::core::zxid::{Counter, Epoch, Zxid};
 use quorate_tokio::zoo_cfg::{JvmFlags, ZooCfg};
 
 use super::reach;
-use super::shown::{Shown, read};
+use super::shown::{Shown, read, source_of};
 use crate::failure::Failure;
 
 #[derive(Debug, Args)]
@@ -29,8 +29,8 @@ pub(super) struct Arguments {
     /// The ids of all servers that go on: every one of which a directory is left.
     #[arg(long, value_name = "ID", value_delimiter = ',', required = true)]
     keep: Vec<i64>,
-    /// For each other kept server its dataDir (behind a comma its dataLogDir), or a file with what `recover survey
-    /// --json` printed on its machine.
+    /// For each other kept server, one after the other: its dataDir (behind a comma its dataLogDir) or its zoo.cfg, if they are
+    /// here, or a file with what `recover survey --json` printed on its machine. May be given several times.
     #[arg(long, value_name = "DIR|FILE")]
     survivor: Vec<String>,
     /// The ids of all other members, none of which will ever come back as it was. One that the zoo.cfg does not name any
@@ -110,11 +110,7 @@ fn gather(arguments: &Arguments) -> Result<Facts, Failure> {
     let flags = JvmFlags::of_environment();
     let cfg = ZooCfg::read_with(&arguments.config, &flags)
         .map_err(|error| Failure::usage(error.to_string()))?;
-    let source = Source {
-        data_dir: cfg.data_dir.clone(),
-        data_log_dir: cfg.data_log_dir.clone(),
-        txn_bytes_max: cfg.txn_bytes.max(quorate_storage::record::TXN_BYTES_MAX),
-    };
+    let source = source_of(&cfg, quorate_storage::record::TXN_BYTES_MAX);
     let look = |source: &Source| {
         Survivor::look(source).map_err(|error| Failure::failed(error.to_string()))
     };
@@ -122,7 +118,9 @@ fn gather(arguments: &Arguments) -> Result<Facts, Failure> {
     let mut others = Vec::new();
     for text in &arguments.survivor {
         match Shown::parse(text, source.txn_bytes_max)? {
-            Shown::Directory(source) => others.push(look(&source)?),
+            // As in a survey of all, which are there, too.
+            Shown::Directory(other) if is_same(&other.data_dir, &source.data_dir) => {}
+            Shown::Directory(other) => others.push(look(&other)?),
             // A survey of all machines has this one, too; its directory is here.
             Shown::File(file) => {
                 others.extend(read(&file)?.into_iter().filter(|survivor| survivor.id != own.id));
@@ -149,6 +147,12 @@ fn gather(arguments: &Arguments) -> Result<Facts, Failure> {
     };
     let kept = arguments.keep.iter().copied().collect();
     Ok(Facts { cfg, source, own, others, former, kept, lost })
+}
+
+/// Whether two paths lead to one directory.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let whole = |path: &Path| path.canonicalize().ok();
+    whole(one).is_some_and(|one| Some(one) == whole(other))
 }
 
 /// `3`, or `3=host:2888:3888`.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use quorate_rescue::source::Source;
 use quorate_rescue::survivor::Survivor;
 use quorate_tokio::core::address::HostPort;
+use quorate_tokio::zoo_cfg::{JvmFlags, ZooCfg};
 use serde_json::Value;
 
 use crate::address::address;
@@ -23,7 +24,8 @@ pub(super) enum Shown {
 }
 
 impl Shown {
-    /// A directory, behind a comma its dataLogDir; else a file; else an address.
+    /// A directory, behind a comma its dataLogDir; else a file, which is a zoo.cfg that names them unless it has JSON; else an
+    /// address.
     pub(super) fn parse(text: &str, longest: usize) -> Result<Self, Failure> {
         let (dir, logs) = match text.split_once(',') {
             Some((dir, logs)) => (dir, Some(logs)),
@@ -37,12 +39,35 @@ impl Shown {
             }));
         }
         if Path::new(text).is_file() {
-            return Ok(Self::File(text.into()));
+            return match is_survey(Path::new(text)) {
+                true => Ok(Self::File(text.into())),
+                false => of_zoo_cfg(Path::new(text), longest),
+            };
         }
         address(text).map(Self::Port).map_err(|_| {
-            let what = "is no directory, no file, and no HOST:PORT of an election port";
+            let what = "is no directory, no file, no zoo.cfg, and no HOST:PORT of an election port";
             Failure::usage(format!("{text} {what}"))
         })
+    }
+}
+
+/// Whether a file has what `recover survey --json` prints. One that cannot be read is told by who reads it.
+fn is_survey(file: &Path) -> bool {
+    fs::read_to_string(file).map_or(true, |text| text.trim_start().starts_with('{'))
+}
+
+fn of_zoo_cfg(file: &Path, longest: usize) -> Result<Shown, Failure> {
+    let cfg = ZooCfg::read_with(file, &JvmFlags::of_environment())
+        .map_err(|error| Failure::usage(error.to_string()))?;
+    Ok(Shown::Directory(source_of(&cfg, longest)))
+}
+
+/// The directories that a zoo.cfg names.
+pub(super) fn source_of(cfg: &ZooCfg, longest: usize) -> Source {
+    Source {
+        data_dir: cfg.data_dir.clone(),
+        data_log_dir: cfg.data_log_dir.clone(),
+        txn_bytes_max: cfg.txn_bytes.max(longest),
     }
 }
 

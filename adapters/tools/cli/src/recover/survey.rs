@@ -16,8 +16,8 @@ use crate::probe::{Belief, View, ask_all};
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// The dataDir of a survivor (behind a comma its dataLogDir), a file with what this printed elsewhere with --json, or
-    /// the election port of a server.
+    /// The dataDir of a survivor (behind a comma its dataLogDir) or its zoo.cfg, a file with what this printed elsewhere with
+    /// --json, or the election port of a server.
     #[arg(required = true, value_name = "DIR|FILE|HOST:ELECTION")]
     survivors: Vec<String>,
     /// One JSON object per line; what `recover run --survivor` reads on another machine.

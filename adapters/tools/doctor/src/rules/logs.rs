@@ -99,9 +99,9 @@ fn flapping(facts: &Facts) -> Vec<Found> {
         _ => Level::Error,
     };
     let what = format!(
-        "the leader changed {} times within 10 minutes: {}",
+        "{} elections within 10 minutes: of server {}",
         leaders.len(),
-        leaders.join(", then ")
+        leaders.join(", then of ")
     );
     vec![Found::new(level, Subject::default(), what)]
 }

@@ -122,6 +122,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("tls::sample", Floor(1)),
     ("tls::settings", Floor(1)),
     ("address", Floor(1)),
+    ("log_file", Floor(1)),
     ("cpu", Floor(1)),
     ("event", Floor(1)),
     ("example", Floor(2)),

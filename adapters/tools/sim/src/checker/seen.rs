@@ -114,6 +114,7 @@ impl Checker {
             | Event::Resolved { .. }
             | Event::ListenFailed(_)
             | Event::Listening(_)
+            | Event::DiskLow(_)
             | Event::StepDown
             | Event::TransferLeadership(_)
             | Event::Released(_) => {}

@@ -81,6 +81,7 @@ impl fmt::Display for Happened<'_> {
             Event::Resolved { .. }
             | Event::ListenFailed(_)
             | Event::Listening(_)
+            | Event::DiskLow(_)
             | Event::Drained(_)
             | Event::Progress(_)
             | Event::Located { .. }
