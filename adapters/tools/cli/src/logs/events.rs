@@ -54,6 +54,8 @@ pub(crate) const EVENTS: [&str; 79] = [
     "request.dropped",
     "sasl.failed",
     "sasl.failed_allowed",
+    "sasl.reload_failed",
+    "sasl.reloaded",
     "server.failed",
     "server.serving",
     "server.starting",
