@@ -314,9 +314,8 @@ pub async fn a_client_whose_certificate_is_taken_back_is_out_when_an_operator_as
     one.server().look_at_stores();
     let refused = async {
         while one.refused("revoked") == 0 {
-            let mut stream = one.through(Arc::clone(&bad), true).await;
-            drop(stream.write_all(&framed(b"i")).await);
-            drop(stream.read_to_end(&mut Vec::new()).await);
+            let stream = one.through(Arc::clone(&bad), true).await;
+            drop(try_ask(stream, b"i").await);
         }
     };
     stage.within("a refusal", refused).await;
