@@ -10,6 +10,7 @@
 //! pass it to libFuzzer, which needs a C++ compiler; the test in `tests` replays the inputs that are kept in
 //! `seeds`, and needs none.
 
+pub mod certificate;
 pub mod client_frames;
 pub mod ensemble;
 pub mod garbage;
@@ -39,7 +40,8 @@ pub mod zoo_cfg;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 23] = [
+pub const TARGETS: [Target; 24] = [
+    ("certificate", certificate::feed),
     ("client_frames", client_frames::feed),
     ("ensemble", ensemble::feed),
     ("garbage", garbage::feed),

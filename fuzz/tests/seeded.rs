@@ -20,20 +20,25 @@ use quorate_fuzz::TARGETS;
 use quorate_keystore::seeded::Bug as InStores;
 use quorate_sasl::seeded::Bug as InLogins;
 use quorate_storage::seeded::Bug as OnDisk;
+use quorate_tls::seeded::Bug as InCertificates;
 
-/// What is seeded: in the core and what knows it, in the data directory, where key stores are read, or at logins.
+/// What is seeded: in the core and what knows it, in the data directory, where key stores are read, at logins, or in
+/// what certificates name.
 #[derive(Clone, Copy, Debug)]
 enum Seeded {
     Core(Bug),
     Disk(OnDisk),
     Stores(InStores),
     Logins(InLogins),
+    Certificates(InCertificates),
 }
 
-use Seeded::{Core, Disk, Logins, Stores};
+use Seeded::{Certificates, Core, Disk, Logins, Stores};
 
 /// What is fed, with which bug.
 const TABLE: &[(&str, Seeded)] = &[
+    ("certificate", Certificates(InCertificates::WildcardDeep)),
+    ("certificate", Certificates(InCertificates::LineBroken)),
     ("client_frames", Core(Bug::HeaderUnchecked)),
     ("ensemble", Core(Bug::HistoryAckBeforeDisk)),
     ("garbage", Core(Bug::RoundGoesBack)),
@@ -75,6 +80,7 @@ impl Seeded {
             Disk(bug) => format!("{bug:?}"),
             Stores(bug) => format!("{bug:?}"),
             Logins(bug) => format!("{bug:?}"),
+            Certificates(bug) => format!("{bug:?}"),
         }
     }
 }

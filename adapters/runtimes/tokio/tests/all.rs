@@ -12,6 +12,7 @@ mod interop_history;
 mod interop_membership;
 mod interop_sasl;
 mod interop_tls;
+mod interop_tls_steps;
 mod java;
 mod mixed;
 mod operator;

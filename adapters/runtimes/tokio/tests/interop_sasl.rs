@@ -12,11 +12,12 @@ use quorate_tokio::zoo_cfg::QuorumSasl;
 use crate::java;
 use crate::mixed::{Java, Kind, Mixed, POLL, Quorate};
 
-/// What a Java server is told: that no one is let in without.
-const REQUIRED: [&str; 3] = [
+/// What a Java server is told: that no one is let in without. Newer ones have no MD5 unless the last is said.
+const REQUIRED: [&str; 4] = [
     "quorum.auth.enableSasl=true",
     "quorum.auth.learnerRequireSasl=true",
     "quorum.auth.serverRequireSasl=true",
+    "fips-mode=false",
 ];
 
 /// The same, at a quorate server.
@@ -27,6 +28,7 @@ fn required(config: &mut ServerConfig) {
         learner_section: "QuorumLearner".into(),
         dials: true,
         required: true,
+        reload: None,
     });
 }
 

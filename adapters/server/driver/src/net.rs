@@ -34,6 +34,8 @@ pub(crate) mod listen;
 mod listen_address;
 mod listening_socket;
 pub(crate) mod login_outcomes;
+pub(crate) mod login_reload;
+pub(crate) mod looks;
 pub(crate) mod member_addresses;
 pub(crate) mod member_names;
 pub(crate) mod open_links;

@@ -39,6 +39,7 @@
 //! | `quorate.maxWatchesPerConnection` | 1000000 | how many paths one connection of a client may watch |
 //! | `quorate.maxWatches` | 10000000 | how many all of them may together, each for itself |
 //! | `quorate.jaas.file` | as `-Djava.security.auth.login.config` | the JAAS file with who logs in by SASL, of servers and of clients; of ZooKeeper's login modules that for digests alone |
+//! | `quorate.jaas.reloadInterval` | 10000 | every how many ms it is looked whether that file has changed, where ZooKeeper reads it once; with 0 only when an operator asks |
 //! | `quorate.log.format` | `text` | or `json`: one flat object a line |
 //! | `quorate.log.level` | `info` | what is logged, such as `warn` or `info,quorate_driver=debug` |
 //! | `quorate.probe.address` | none | `host:port` where probes are answered over HTTP, and nothing else |
@@ -49,6 +50,7 @@
 //! | `quorate.ssl.reloadInterval` | 10000 | every how many ms it is looked whether the stores of TLS have changed; where ZooKeeper does so only with `sslQuorumReloadCertFiles=true`, and for clients `client.certReload=true`, here `false` turns it off |
 //! | `quorate.ssl.crlFile` | none | a file with lists of revoked certificates of those who sign members', in PEM, several one after the other; a certificate whose authority has no list in it is refused |
 //! | `quorate.ssl.crlStrict` | false | whether a list whose next update is overdue says nothing any more, rather than a warning |
+//! | `quorate.ssl.client.crlFile`, `quorate.ssl.client.crlStrict` | none, false | the same two of clients' certificates |
 //! | `quorate.ssl.closeExpired` | false | whether a link is closed when the certificate of its other side ends |
 //! | `quorate.ssl.closeOnReload` | `untrusted` | which links are closed when the stores have changed, one a second: those whose other side would not be let in now, those with a certificate that has ended (`expired`), or `none` |
 //! | `quorate.membership.forget` | 0 | the operator's word: changes of the membership up to this version bind this server no more |

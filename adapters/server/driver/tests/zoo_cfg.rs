@@ -633,6 +633,7 @@ fn logins_are_read_with_zookeepers_keys_and_names_of_sections() {
         learner_section: "QuorumLearner".into(),
         dials: true,
         required: false,
+        reload: Some(Duration::from_secs(10)),
     };
     assert_eq!(all.sasl, Some(between));
     let clients = ClientSasl {
@@ -641,11 +642,17 @@ fn logins_are_read_with_zookeepers_keys_and_names_of_sections() {
         needed: false,
         super_users: vec!["root".into(), "admin".into()],
         failed_stay: true,
+        reload: Some(Duration::from_secs(10)),
     };
     assert_eq!(all.clients.sasl, Some(clients));
     assert!(all.clients.required_schemes.is_empty());
     let named = cfg("quorate.jaas.file=j\nsasl.serverconfig=Own\n").unwrap().clients.sasl.unwrap();
     assert_eq!((named.section.as_str(), named.needed), ("Own", true));
+    let every = |ms: &str| {
+        let lines = format!("quorate.jaas.file=j\nquorate.jaas.reloadInterval={ms}\n");
+        cfg(&lines).unwrap().clients.sasl.unwrap().reload
+    };
+    assert_eq!((every("70"), every("0")), (Some(Duration::from_millis(70)), None));
     let required = cfg("quorate.jaas.file=j\nsessionRequireClientSASLAuth=true\n").unwrap().clients;
     assert_eq!(required.required_schemes, ["sasl"]);
     assert!(required.sasl.unwrap().needed);
@@ -686,6 +693,7 @@ fn a_jaas_file_that_does_not_say_who_logs_in_is_refused_by_file_section_and_modu
         needed,
         super_users: Vec::new(),
         failed_stay: false,
+        reload: None,
     };
     let between = QuorumSasl {
         file: file.clone(),
@@ -693,6 +701,7 @@ fn a_jaas_file_that_does_not_say_who_logs_in_is_refused_by_file_section_and_modu
         learner_section: "QuorumLearner".into(),
         dials: true,
         required: true,
+        reload: None,
     };
     assert!(matches!(between.read(), Err(SaslError::Read { .. })));
     let digest = "org.apache.zookeeper.server.auth.DigestLoginModule required";

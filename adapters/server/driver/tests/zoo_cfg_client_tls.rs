@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quorate_core::address::HostPort;
 use quorate_driver::zoo_cfg::{ConfigError, ZooCfg};
-use quorate_tls::{ClientAuth, Password, StoreKind, StorePassword, Suite, Versions};
+use quorate_tls::{ClientAuth, Password, RevokedFile, StoreKind, StorePassword, Suite, Versions};
 
 const BASE: &str = "dataDir=/data\ninitLimit=10\nsyncLimit=5\n\
                     server.1=zk1:2888:3888\nserver.2=zk2:2888:3888\nserver.3=zk3:2888:3888\n";
@@ -65,6 +65,13 @@ fn what_is_said_of_tls_for_clients_is_taken_as_zookeeper_means_it() {
     assert_eq!(settings.versions, Versions { tls12: true, tls13: false });
     assert_eq!(settings.suites, [Suite::EcdheRsaAes128]);
     assert_eq!((settings.handshake_time, settings.reload), (Duration::from_millis(700), None));
+    assert_eq!(settings.revoked, None);
+    let lists = "secureClientPort=2281\nquorate.ssl.client.crlFile=/lists.pem\n";
+    for (more, strict) in [("", false), ("quorate.ssl.client.crlStrict=true\n", true)] {
+        let cfg = with(&format!("{lists}{more}"));
+        let revoked = RevokedFile { path: "/lists.pem".into(), strict };
+        assert_eq!(cfg.client_tls.unwrap().settings.revoked, Some(revoked));
+    }
 }
 
 #[test]
@@ -123,8 +130,8 @@ fn what_cannot_be_meant_refuses_the_file() {
         ("ssl.ciphersuites=TLS_NULL", "should be some of TLS_AES_128_GCM_SHA256"),
         ("ssl.clientAuth=perhaps", "should be none, want or need"),
         ("ssl.authProvider=digest", "should be x509"),
-        ("ssl.crl=true", "looking for revoked certificates where they say is not supported"),
-        ("ssl.ocsp=true", "asking an authority whether a certificate is revoked is not supported"),
+        ("ssl.crl=true", "quorate.ssl.client.crlFile names, is not supported"),
+        ("ssl.ocsp=true", "asking an authority whether a certificate is revoked, in place of"),
         ("ssl.context.supplier.class=org.X", "a supplier of TLS contexts of its own is not"),
         ("clientPort=2281", "2281"),
         ("clientPort=2888", "2888"),

@@ -23,6 +23,7 @@ use crate::verifier::Verifier;
 /// What a server needs to accept clients with TLS: its stores, read and found good.
 pub struct ClientTls {
     settings: ClientSettings,
+    trust: Arc<TrustSet>,
     acceptor: Arc<ServerConfig>,
     notices: Vec<Notice>,
     marks: Marks,
@@ -52,23 +53,26 @@ impl ClientTls {
             Some(file) => {
                 let trusted = stores::trusted(file)?;
                 notices.extend(told(file, &trusted.notices));
-                (TrustSet::new(trusted.certificates, None), settings.client_auth)
+                let revoked = settings.revoked.as_ref().map(stores::revoked).transpose()?;
+                (TrustSet::new(trusted.certificates, revoked), settings.client_auth)
             }
         };
+        let trust = Arc::new(trust);
         let verifier = Verifier {
-            trust: Arc::new(trust),
+            trust: Arc::clone(&trust),
             algorithms: provider.signature_verification_algorithms,
             client_auth,
             check: None,
         };
         let acceptor = acceptor(&provider, verifier, &own)?;
         let shown = shown(&own);
-        Ok(Self { settings, acceptor, notices, marks, shown })
+        Ok(Self { settings, trust, acceptor, notices, marks, shown })
     }
 
     /// Its files as they are now. Blocks.
     pub fn marks_of(settings: &ClientSettings) -> Marks {
-        Marks::of_stores([&settings.key_store].into_iter().chain(&settings.trust_store))
+        let stores = [&settings.key_store].into_iter().chain(&settings.trust_store);
+        Marks::of_files(stores, settings.revoked.as_ref())
     }
 
     /// What it was told.
@@ -84,6 +88,11 @@ impl ClientTls {
     /// Its files, as they were when they were read.
     pub const fn marks(&self) -> &Marks {
         &self.marks
+    }
+
+    /// The lists of revoked certificates whose next update is overdue now, one sentence for each.
+    pub fn overdue(&self) -> Vec<String> {
+        self.trust.overdue()
     }
 
     /// Its own certificate, for people: whose it is, its serial number, when it ends.

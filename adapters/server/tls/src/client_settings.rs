@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::settings::{ClientAuth, StoreFile, Suite, Versions};
+use crate::settings::{ClientAuth, RevokedFile, StoreFile, Suite, Versions};
 
 /// What a server is told about TLS for its clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,9 @@ pub struct ClientSettings {
     pub suites: Vec<Suite>,
     /// Whether a client has to show a certificate (`ssl.clientAuth`).
     pub client_auth: ClientAuth,
+    /// Which certificates of theirs were taken back (`quorate.ssl.client.crlFile`); nothing is asked of an authority. Of no use
+    /// without a trust store.
+    pub revoked: Option<RevokedFile>,
     /// Whether a certificate has to name the address that its client comes from (`ssl.clientHostnameVerification`).
     pub verify_names: bool,
     /// How long a handshake may take (`ssl.handshakeDetectionTimeoutMillis`; 5 s). On a port for TLS alone the first byte is
@@ -38,6 +41,7 @@ impl ClientSettings {
             versions: Versions { tls12: true, tls13: true },
             suites: Vec::new(),
             client_auth,
+            revoked: None,
             verify_names: false,
             handshake_time: Duration::from_secs(5),
             reload: Some(Duration::from_secs(10)),

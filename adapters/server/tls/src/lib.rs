@@ -51,6 +51,7 @@ pub use quorate_keystore::{Kind as StoreKind, Password};
 pub use reason::{Failure, Reason};
 pub use records::Records;
 pub use renewal::{Renewals, Worn, WornKind};
+pub use revoked::lists_in;
 pub use rustls;
 pub use settings::{
     ClientAuth, CloseOnReload, RevokedFile, Settings, StoreFile, StorePassword, Suite, Versions,

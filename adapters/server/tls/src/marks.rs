@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
-use crate::settings::{Settings, StoreFile, StorePassword};
+use crate::settings::{RevokedFile, Settings, StoreFile, StorePassword};
 
 /// What tells one content of the stores, and of the files with their passwords, from another without reading them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,15 +20,18 @@ struct Mark {
 impl Marks {
     /// Those of now. Links are followed. Blocks.
     pub fn of(settings: &Settings) -> Self {
-        let mut marks = Self::of_stores([&settings.key_store, &settings.trust_store]);
-        marks.0.push(mark(settings.revoked.as_ref().map(|file| &*file.path)));
-        marks
+        let stores = [&settings.key_store, &settings.trust_store];
+        Self::of_files(stores, settings.revoked.as_ref())
     }
 
-    /// Those of these stores.
-    pub(crate) fn of_stores<'a>(stores: impl IntoIterator<Item = &'a StoreFile>) -> Self {
+    /// Those of these files.
+    pub(crate) fn of_files<'a>(
+        stores: impl IntoIterator<Item = &'a StoreFile>,
+        revoked: Option<&'a RevokedFile>,
+    ) -> Self {
         let files = stores.into_iter().flat_map(|store| [Some(&*store.path), password(store)]);
-        Self(files.map(mark).collect())
+        let revoked = revoked.map(|file| &*file.path);
+        Self(files.chain([revoked]).map(mark).collect())
     }
 }
 

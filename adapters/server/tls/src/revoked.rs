@@ -55,15 +55,17 @@ impl Revoked {
         Ok(Self { lists, due, strict })
     }
 
-    /// Those that should have been replaced, for people.
-    pub(crate) fn overdue(&self, now: UnixTime) -> impl Iterator<Item = &str> {
+    /// Those that should have been replaced, one sentence for each.
+    pub(crate) fn overdue(&self, now: UnixTime) -> Vec<String> {
         let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        self.due.iter().filter(move |(_, due)| *due < now).map(|(issuer, _)| &**issuer)
-    }
-
-    /// Whether they have to be new.
-    pub(crate) const fn is_strict(&self) -> bool {
-        self.strict
+        let what = match self.strict {
+            true => "its authority's certificates are refused",
+            false => "it is used all the same",
+        };
+        let overdue = self.due.iter().filter(|(_, due)| *due < now);
+        overdue
+            .map(|(of, _)| format!("the list of revoked certificates of {of} is overdue: {what}"))
+            .collect()
     }
 
     /// Calls `check` with what it has to ask: that the first certificate was not taken back, and then that none of the others
@@ -92,6 +94,15 @@ impl Revoked {
         // A list that cannot be read was not taken.
         of_its_issuer.into_iter().any(|list| !matches!(list.find_serial(leaf.serial()), Ok(None)))
     }
+}
+
+/// How many lists of revoked certificates there are in what a file holds, as a server would read it.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub fn lists_in(file: &Path, bytes: &[u8]) -> Result<usize, StoreError> {
+    Revoked::read(file, bytes, false).map(|revoked| revoked.lists.len())
 }
 
 /// How long a file with lists may be.

@@ -102,15 +102,7 @@ impl Tls {
 
     /// The lists of revoked certificates whose next update is overdue now, one sentence for each.
     pub fn overdue(&self) -> Vec<String> {
-        let Some(revoked) = self.trust.revoked() else { return Vec::new() };
-        let what = match revoked.is_strict() {
-            true => "its authority's certificates are refused",
-            false => "it is used all the same",
-        };
-        let overdue = revoked.overdue(UnixTime::now());
-        overdue
-            .map(|of| format!("the list of revoked certificates of {of} is overdue: {what}"))
-            .collect()
+        self.trust.overdue()
     }
 
     /// Whether the holder of these certificates, the first its own, would be let in now; `dialled` says whether this server

@@ -97,9 +97,9 @@ impl TrustSet {
 }
 
 impl TrustSet {
-    /// The lists of revoked certificates, if there are any.
-    pub(crate) const fn revoked(&self) -> Option<&Revoked> {
-        self.revoked.as_ref()
+    /// The lists of revoked certificates whose next update is overdue now, one sentence for each.
+    pub(crate) fn overdue(&self) -> Vec<String> {
+        self.revoked.as_ref().map(|revoked| revoked.overdue(UnixTime::now())).unwrap_or_default()
     }
 }
 

@@ -4,8 +4,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use quorate_tls::rustls::{ClientConnection, ServerConnection};
-use quorate_tls::{ClientAuth, ClientSettings, ClientTls, Failure, Reason, Tls, holder_of};
-use rcgen::DnType;
+use quorate_tls::{
+    ClientAuth, ClientSettings, ClientTls, Failure, Reason, RevokedFile, Tls, holder_of,
+};
+use rcgen::{DnType, SerialNumber};
 
 use crate::made::{Authority, Dir, Leaf, accepting_only, params};
 
@@ -66,6 +68,37 @@ fn a_client_is_who_its_certificate_says_and_the_server_need_not_dial() {
     let other = theirs.sign(&params(&["client.test"]));
     let other = Tls::open(dir.settings("other", &other, &[&both])).unwrap();
     assert_eq!(connect(&other, &server).map(drop), Err(Reason::UnknownAuthority));
+}
+
+#[test]
+fn a_client_whose_certificate_was_taken_back_is_refused_and_a_list_that_is_overdue_is_told() {
+    let dir = Dir::new("client-revoked");
+    let authority = Authority::new("ours");
+    let server = authority.sign(&params(&["zk1.test"]));
+    let mut settings = settings(&dir, &server, Some(&authority.pem()));
+    let client = |serial| {
+        let mut params = params(&["client.test"]);
+        params.serial_number = Some(SerialNumber::from(vec![serial]));
+        Tls::open(dir.settings("c", &authority.sign(&params), &[&authority.pem()])).unwrap()
+    };
+    let [good, bad] = [1, 2].map(client);
+    for (ends, strict, of_good) in
+        [(2200, false, None), (2002, false, None), (2002, true, Some(Reason::Revoked))]
+    {
+        let path = dir.file("lists.pem", &authority.list(&[2], ends)).path;
+        settings.revoked = Some(RevokedFile { path, strict });
+        let server = ClientTls::open(settings.clone()).unwrap();
+        assert_eq!(connect(&good, &server).err(), of_good, "{ends}, {strict}");
+        assert_eq!(connect(&bad, &server).err(), Some(Reason::Revoked));
+        assert_eq!(server.overdue().len(), usize::from(ends == 2002));
+    }
+    // Another list is another content of its files.
+    let before = ClientTls::marks_of(&settings);
+    dir.file("lists.pem", &authority.list(&[2, 3], 2200));
+    assert_ne!(ClientTls::marks_of(&settings), before);
+    dir.file("lists.pem", "nothing");
+    let error = ClientTls::open(settings).unwrap_err().to_string();
+    assert!(error.contains("lists.pem"), "{error}");
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Settings that an operator changes while the service runs: what is answered, and how much there may be of something.
 
+use alloc::sync::Arc;
 use core::time::Duration;
 
-use crate::options::{Options, Words};
+use crate::options::{Options, Sasl, Words};
 use crate::service::Service;
 
 /// Settings of [`Options`] that may change while a service runs. What is open, watched or negotiated by then stays.
@@ -41,5 +42,10 @@ impl Service {
         options.session_timeout_max = to.session_timeout_max;
         options.watches_per_client_max = to.watches_per_client_max;
         options.watches_max = to.watches_max;
+    }
+
+    /// From now on clients log in so. Who has logged in stays.
+    pub fn adopt_logins(&mut self, sasl: Arc<Sasl>) {
+        self.options.sasl = Some(sasl);
     }
 }

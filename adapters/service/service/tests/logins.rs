@@ -106,6 +106,25 @@ fn a_user_that_an_operator_has_named_may_do_everything() {
     stand.call(root, get("/x", false)).unwrap();
 }
 
+/// Also of one that is in the middle of it: what it has to know is what is known when it says it.
+#[test]
+fn other_logins_count_for_who_logs_in_from_then_on() {
+    let mut stand = stand(|_| {});
+    let ((bob, _), (ann, _), (later, _)) = (stand.client(), stand.client(), stand.client());
+    log_in(&mut stand, bob, "bob");
+    let mut dialler = dialler("ann", "annsecret");
+    let under_way = response(&mut stand, ann, &mut dialler);
+    let mut options = Options::default();
+    with_sasl(&mut options, false);
+    let mut next = Arc::into_inner(options.sasl.unwrap()).unwrap();
+    next.users = [("eve", Password::new("evesecret"))].into_iter().collect();
+    stand.service.adopt_logins(Arc::new(next));
+    assert_eq!(who(&mut stand, bob), ids(&[("sasl", "bob")]), "who is logged in stays");
+    log_in(&mut stand, later, "eve");
+    stand.request(ann, &[(5, Request::Sasl { token: under_way })]);
+    assert_eq!(stand.heard(ann), refused(-115));
+}
+
 #[test]
 fn a_wrong_user_or_password_is_refused_alike_and_its_connection_ends_and_not_its_session() {
     for (user, password) in [("bob", "wrong"), ("eve", "bobsecret"), ("eve", "")] {

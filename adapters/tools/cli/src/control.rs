@@ -9,6 +9,7 @@ use quorate_tokio::zoo_cfg::{ConfigError, FileChanges, JvmFlags, Loaded};
 use thiserror::Error;
 use tokio::time::timeout;
 
+use crate::client_logins::ClientLogins;
 use crate::in_force::InForce;
 use crate::logs::{FilterError, Logs};
 use crate::settings::adjustment;
@@ -19,6 +20,7 @@ pub(crate) struct Control {
     pub(crate) server: Server<ZooKeeper>,
     pub(crate) logs: Logs,
     in_force: InForce,
+    client_logins: ClientLogins,
     flags: Arc<JvmFlags>,
     /// One reads the file again at a time.
     loaded: Arc<Mutex<Loaded>>,
@@ -48,17 +50,18 @@ impl Control {
     pub(crate) fn new(
         server: Server<ZooKeeper>,
         logs: Logs,
-        in_force: InForce,
+        (in_force, client_logins): (InForce, ClientLogins),
         (loaded, flags): (Loaded, JvmFlags),
     ) -> Self {
         let loaded = Arc::new(Mutex::new(loaded));
-        Self { server, logs, in_force, flags: Arc::new(flags), loaded }
+        Self { server, logs, in_force, client_logins, flags: Arc::new(flags), loaded }
     }
 
     /// Reads the file again; what of it may change counts from now on. A file that cannot be used changes nothing.
     pub(crate) async fn reload(&self) -> Result<Reload, ReloadError> {
-        // Whatever the file says: certificates are replaced without it.
+        // Whatever the file says: certificates and logins are replaced without it.
         self.server.look_at_stores();
+        self.client_logins.look(&self.server, true).await;
         let reloaded = self.read_again();
         match &reloaded {
             Ok(Reload { changes, .. }) => {

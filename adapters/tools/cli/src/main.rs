@@ -37,6 +37,7 @@ mod admin;
 mod backup;
 mod bench;
 mod client;
+mod client_logins;
 mod completions;
 mod control;
 mod cpu;

@@ -26,6 +26,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
 use crate::admin::Admin;
+use crate::client_logins::ClientLogins;
 use crate::control::Control;
 use crate::event::{ChangeLine, Line};
 use crate::exit;
@@ -152,8 +153,9 @@ async fn serve(
     let responder = Arc::new(four_letter::Responder::new(in_force.clone()));
     let pages = open_pages(&in_force).await?;
     let beneath: Arc<four_letter::Responder> = Arc::clone(&responder);
-    let told = options(cfg, beneath).map_err(|error| Failure::usage(error.to_string()))?;
-    let zookeeper = ZooKeeper::with(told);
+    let (client_logins, sasl) =
+        ClientLogins::read(cfg).map_err(|error| Failure::usage(error.to_string()))?;
+    let zookeeper = ZooKeeper::with(options(cfg, sasl, beneath));
     let starting = supervisor::starting(start_with(config, zookeeper)).await;
     let server = starting.map_err(|error| {
         let (file, code) = (cfg.file.display(), exit::of_start(&error));
@@ -169,7 +171,8 @@ async fn serve(
         write_changes(server.changes(), begun)?;
     }
     let (reconfig, data_dir) = (cfg.reconfig_enabled, cfg.data_dir.clone());
-    let control = Control::new(server.clone(), logs, in_force, (loaded, flags));
+    drop(tokio::spawn(client_logins.clone().watch(server.clone())));
+    let control = Control::new(server.clone(), logs, (in_force, client_logins), (loaded, flags));
     match OperatorSocket::open(&data_dir) {
         Ok(socket) => {
             let snapshots = data_dir.join("version-2");

@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use quorate_driver::nonces;
 use quorate_service::{
     Adjustment, Audit, AuditFormat, Beneath, DigestAlgorithm, Options, Sasl, Words,
 };
-use quorate_tokio::SaslError;
 use quorate_tokio::zoo_cfg::{AuditSettings, JavaVersion, ZooCfg};
 
-/// The settings of the service. Reads the JAAS file, if clients may log in.
-pub(crate) fn options(cfg: &ZooCfg, beneath: Arc<dyn Beneath>) -> Result<Options, SaslError> {
+/// The settings of the service.
+pub(crate) fn options(cfg: &ZooCfg, sasl: Option<Arc<Sasl>>, beneath: Arc<dyn Beneath>) -> Options {
     let clients = &cfg.clients;
     let Adjustment {
         words,
@@ -19,7 +17,7 @@ pub(crate) fn options(cfg: &ZooCfg, beneath: Arc<dyn Beneath>) -> Result<Options
         watches_per_client_max,
         watches_max,
     } = adjustment(cfg);
-    Ok(Options {
+    Options {
         session_timeout_min,
         session_timeout_max,
         outstanding_max: clients.outstanding_max,
@@ -30,7 +28,7 @@ pub(crate) fn options(cfg: &ZooCfg, beneath: Arc<dyn Beneath>) -> Result<Options
         watches_max,
         super_digest: clients.super_digest.clone(),
         x509_super: clients.x509_super.clone(),
-        sasl: sasl(cfg)?,
+        sasl,
         required_schemes: clients.required_schemes.clone(),
         skip_acl: clients.skip_acl,
         eager_acl_check: clients.eager_acl,
@@ -45,15 +43,7 @@ pub(crate) fn options(cfg: &ZooCfg, beneath: Arc<dyn Beneath>) -> Result<Options
         container_interval: clients.container_interval,
         audit: cfg.audit.as_ref().map(audit),
         beneath: Some(beneath),
-    })
-}
-
-/// How clients log in; none if they do not.
-fn sasl(cfg: &ZooCfg) -> Result<Option<Arc<Sasl>>, SaslError> {
-    let Some(settings) = &cfg.clients.sasl else { return Ok(None) };
-    let Some(users) = settings.read()? else { return Ok(None) };
-    let (super_users, failed_stay) = (settings.super_users.clone(), settings.failed_stay);
-    Ok(Some(Arc::new(Sasl { users, nonces: nonces()?, super_users, failed_stay })))
+    }
 }
 
 /// What is told of changes, and in whose name of what the server does by itself.

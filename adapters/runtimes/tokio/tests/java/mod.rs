@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses some of it")]
 
 pub mod client;
+pub mod stores;
 pub mod tools;
 
 use std::fmt::Write as _;
@@ -25,6 +26,17 @@ const JARS: [&str; 2] = ["/usr/share/java/zookeeper.jar", "/usr/share/java/slf4j
 const NETTY: [&str; 6] = ["buffer", "codec", "common", "handler", "resolver", "transport"];
 const MAIN: &str = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
 
+/// What is on the class path: Debian's jars, or all of another version in the folder that `QUORATE_ZOOKEEPER` names.
+fn jars() -> Vec<String> {
+    let Some(folder) = std::env::var_os("QUORATE_ZOOKEEPER").map(PathBuf::from) else {
+        let netty = NETTY.iter().map(|part| format!("/usr/share/java/netty-{part}.jar"));
+        return JARS.iter().map(|&jar| jar.to_owned()).chain(netty).collect();
+    };
+    let files = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder:?}: {error}"));
+    let path = |file: std::io::Result<fs::DirEntry>| file.unwrap().path().display().to_string();
+    files.map(path).filter(|path| path.ends_with(".jar")).collect()
+}
+
 /// Whether there is a Java ZooKeeper on this machine. Says so if not, and fails if there must be one.
 pub fn available() -> bool {
     let runs = |program: &str| {
@@ -32,14 +44,14 @@ pub fn available() -> bool {
         command.arg("-version").stdout(Stdio::null()).stderr(Stdio::null());
         command.status().is_ok_and(|status| status.success())
     };
-    let missing = if let Some(jar) = JARS.iter().find(|jar| !Path::new(jar).exists()) {
-        *jar
+    let missing = if let Some(jar) = jars().into_iter().find(|jar| !Path::new(jar).exists()) {
+        jar
     } else if !runs("java") {
-        "java"
+        "java".to_owned()
     } else {
         return true;
     };
-    skipped(missing, "zookeeper, default-jre-headless")
+    skipped(&missing, "zookeeper, default-jre-headless")
 }
 
 /// Says that a test is skipped since something is missing, and what it comes with; fails if it must be there.
@@ -57,8 +69,8 @@ pub fn skipped(missing: &str, packages: &str) -> bool {
 fn command() -> Command {
     let mut java = Command::new("java");
     java.args(["-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]);
-    let netty = NETTY.map(|part| format!("/usr/share/java/netty-{part}.jar")).join(":");
-    java.arg("-cp").arg(format!("{}:{netty}", JARS.join(":")));
+    // What newer versions log with says nothing below errors unless it is told to.
+    java.arg("-Dorg.apache.logging.log4j.level=INFO").arg("-cp").arg(jars().join(":"));
     java
 }
 

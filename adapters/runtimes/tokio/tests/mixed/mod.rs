@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
@@ -293,6 +294,17 @@ impl Mixed {
             }
         };
         tokio::time::timeout(Duration::from_secs(2), asking).await.ok()?
+    }
+
+    /// Where clients connect to those that run; of quorate servers to those that take any.
+    pub fn client_ports(&self) -> Vec<u16> {
+        let of = |server: &Running| match server {
+            Running::Java(server) => vec![server.client_port()],
+            Running::Quorate(server, _) => {
+                server.client_addrs().iter().map(SocketAddr::port).collect()
+            }
+        };
+        self.running.values().flat_map(of).collect()
     }
 
     /// Opens a session with a Java server as soon as that serves.

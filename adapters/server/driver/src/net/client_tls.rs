@@ -54,13 +54,13 @@ impl ClientSecure {
         self.tls().marks().clone()
     }
 
-    /// How often it is looked whether the stores have changed, if ever.
-    pub(crate) fn reload(&self) -> Option<Duration> {
-        self.tls().settings().reload
-    }
-
     pub(super) fn settings(&self) -> ClientSettings {
         self.tls().settings().clone()
+    }
+
+    /// What should be replaced of the lists of revoked certificates.
+    pub(super) fn overdue(&self) -> Vec<String> {
+        self.tls().overdue()
     }
 }
 

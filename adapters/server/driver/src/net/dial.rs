@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use async_channel::{Sender, bounded};
 use bytes::{Bytes, BytesMut};
+use futures_io::AsyncWrite;
 use futures_lite::future::or;
 use futures_lite::io::AsyncWriteExt;
 use quorate_core::address::HostPort;
@@ -186,7 +187,7 @@ impl<R: Runtime> Call<R> {
         let mut last = (Unreached::Name, none);
         for ip in ips {
             let remote = SocketAddr::new(ip, address.port);
-            match self.bounded(self.reach(to, remote, introduction)).await {
+            match self.reach(to, remote, introduction).await {
                 Ok(connected) => return Ok(connected),
                 Err(error) => last = (Unreached::of(&error), error),
             }
@@ -207,7 +208,7 @@ impl<R: Runtime> Call<R> {
             self.shared.tls_failed(&failed, self.runtime.now());
             io::Error::from(refusal.clone())
         };
-        let stream = self.runtime.dial(remote).await?;
+        let stream = self.bounded(self.runtime.dial(remote)).await?;
         let mut stream = match self.secure.as_ref().filter(|secure| secure.dials()) {
             None => {
                 let tells = |secure: &Arc<Secure>| secure.tells_plain(Some(peer), remote.ip());
@@ -216,29 +217,26 @@ impl<R: Runtime> Call<R> {
                 }
                 Wire::Plain(stream)
             }
-            Some(secure) => secure.dial(stream, peer).await.map_err(refused)?,
-        };
-        let introduced = async {
-            if let Some(introduction) = introduction {
-                // In one piece: Java gives up on an introduction that its first read does not get.
-                stream.write_all(introduction).await?;
-                stream.flush().await?;
+            Some(secure) => {
+                let too_late = self.runtime.sleep(secure.handshake_time());
+                secure.dial(stream, peer, too_late).await.map_err(refused)?
             }
-            Ok::<(), io::Error>(())
         };
-        let introduced = introduced.await;
         let mut received = BytesMut::new();
-        // Also if that failed: perhaps the other side has said why.
-        let patience = async {
-            self.runtime.sleep(RECEIPT_PATIENCE).await;
-        };
-        accepted_by_peer(&mut stream, &mut received, patience).await.map_err(refused)?;
-        introduced?;
-        if let Some(logins) = &self.logins {
+        let introducing = async {
+            let introduced = introduce(&mut stream, introduction).await;
+            // Also if that failed: perhaps the other side has said why.
+            let patience = async {
+                self.runtime.sleep(RECEIPT_PATIENCE).await;
+            };
+            accepted_by_peer(&mut stream, &mut received, patience).await.map_err(refused)?;
+            introduced?;
+            let Some(logins) = &self.logins else { return Ok(()) };
             let between = Between { plane, remote, peer: Some(peer) };
             let (wire, now) = ((&mut stream, &mut received), || self.runtime.now());
-            logins.log_in(&self.shared, &between, wire, now).await?;
-        }
+            logins.log_in(&self.shared, &between, wire, now).await
+        };
+        self.bounded(introducing).await?;
         Ok(Connected { stream, remote, received })
     }
 
@@ -249,6 +247,16 @@ impl<R: Runtime> Call<R> {
         })
         .await
     }
+}
+
+/// Says who dials, in one piece: Java gives up on an introduction that its first read does not get.
+async fn introduce(
+    stream: &mut (impl AsyncWrite + Unpin),
+    introduction: Option<&Bytes>,
+) -> io::Result<()> {
+    let Some(introduction) = introduction else { return Ok(()) };
+    stream.write_all(introduction).await?;
+    stream.flush().await
 }
 
 /// How long a side that dialled waits for a sign that its certificate was taken, from one that gives none: ours and Java's

@@ -6,8 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use async_channel::Sender;
-#[cfg(feature = "tls")]
-use async_channel::{Receiver, bounded};
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, LinkUp, Plane};
 use quorate_core::wire;
@@ -18,6 +16,7 @@ use crate::net::client_handshakes::ClientHandshakes;
 use crate::net::codec::ElectionCodec;
 use crate::net::held_back::HeldBack;
 use crate::net::login_outcomes::LoginOutcomes;
+use crate::net::looks::Looks;
 use crate::net::member_addresses::MemberAddresses;
 use crate::net::open_links::OpenLinks;
 use crate::net::outbound::Outbound;
@@ -60,10 +59,9 @@ pub(crate) struct Shared {
     pub(crate) open_links: OpenLinks,
     #[cfg(feature = "tls")]
     pub(crate) secure_links: SecureLinks,
-    /// An operator wants the stores to be looked at now.
-    #[cfg(feature = "tls")]
-    pub(crate) look_at_stores: (Sender<()>, Receiver<()>),
-    /// How often they were read again.
+    /// What is read again while it runs.
+    pub(crate) looks: Looks,
+    /// How often the stores of links were.
     #[cfg(feature = "tls")]
     pub(crate) store_reloads: AtomicU64,
     /// Where the members are.
@@ -101,8 +99,7 @@ impl Shared {
             open_links: OpenLinks::default(),
             #[cfg(feature = "tls")]
             secure_links: SecureLinks::default(),
-            #[cfg(feature = "tls")]
-            look_at_stores: bounded(1),
+            looks: Looks::new(),
             #[cfg(feature = "tls")]
             store_reloads: AtomicU64::new(0),
             members: MemberAddresses::default(),

@@ -59,7 +59,12 @@ impl Secure {
         match self.0 {}
     }
 
-    pub(super) async fn dial<S>(&self, _: S, _: ServerId) -> Result<Wire<S>, Refusal> {
+    pub(super) async fn dial<S>(
+        &self,
+        _: S,
+        _: ServerId,
+        _: impl Future<Output = ()>,
+    ) -> Result<Wire<S>, Refusal> {
         match self.0 {}
     }
 }

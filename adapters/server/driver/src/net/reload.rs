@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use futures_lite::future::{or, pending};
 use quorate_core::id::LinkId;
 use quorate_tls::{CloseOnReload, Marks, Reason, Tls, TlsError};
 
@@ -62,21 +61,10 @@ pub(crate) async fn watch<R: Runtime>(
 impl<R: Runtime> Watch<R> {
     /// Waits until it is time; whether an operator has asked.
     async fn wait(&self, until: Option<Instant>) -> bool {
-        let asked = async {
-            match self.shared.look_at_stores.1.recv().await {
-                Ok(()) => true,
-                // There is a sender as long as there is a server.
-                Err(_) => pending().await,
-            }
-        };
         let most = until.map_or(ENDS_EVERY, |at| {
             at.saturating_duration_since(self.runtime.now()).min(ENDS_EVERY)
         });
-        or(asked, async {
-            self.runtime.sleep(most).await;
-            false
-        })
-        .await
+        self.shared.looks.links.wait(&self.runtime, Some(most)).await
     }
 
     /// Reads the stores again if they have changed.

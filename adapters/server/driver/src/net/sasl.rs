@@ -11,7 +11,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bytes::BytesMut;
@@ -23,6 +23,7 @@ use quorate_sasl::Nonces;
 use quorate_sasl::quorum::{Accepting, Admitted, Dialling, Failure, Move};
 
 use crate::error::{SaslError, StartError};
+use crate::lock::locked;
 use crate::net::events::Shared;
 use crate::net::reader::read_some;
 use crate::net::tls_failures::Side;
@@ -33,9 +34,8 @@ use crate::zoo_cfg::{QuorumLogins, QuorumSasl};
 /// What the connections of a server need for logins.
 #[derive(Debug)]
 pub(crate) struct Logins {
-    who: QuorumLogins,
-    dials: bool,
-    required: bool,
+    who: Mutex<Arc<QuorumLogins>>,
+    settings: QuorumSasl,
     nonces: Nonces,
 }
 
@@ -53,10 +53,29 @@ impl Logins {
         settings: Option<QuorumSasl>,
     ) -> Result<Option<Arc<Self>>, StartError> {
         let Some(settings) = settings else { return Ok(None) };
-        let (dials, required) = (settings.dials, settings.required);
-        let read = move || Ok::<_, SaslError>((settings.read()?, nonces()?));
+        let to_read = settings.clone();
+        let read = move || Ok::<_, SaslError>((to_read.read()?, nonces()?));
         let (who, nonces) = offload("quorate-jaas", read).await.map_err(StartError::Thread)??;
-        Ok(Some(Arc::new(Self { who, dials, required, nonces })))
+        let who = Mutex::new(Arc::new(who));
+        Ok(Some(Arc::new(Self { who, settings, nonces })))
+    }
+
+    pub(super) const fn settings(&self) -> &QuorumSasl {
+        &self.settings
+    }
+
+    /// For links to come; whether it is anything else than before.
+    pub(super) fn replace(&self, who: QuorumLogins) -> bool {
+        let mut held = locked(&self.who);
+        let differs = **held != who;
+        if differs {
+            *held = Arc::new(who);
+        }
+        differs
+    }
+
+    fn who(&self) -> Arc<QuorumLogins> {
+        Arc::clone(&locked(&self.who))
     }
 
     /// Has the other side of a connection log in that was accepted. Whether it may become a link.
@@ -67,9 +86,10 @@ impl Logins {
         (wire, received): (&mut S, &mut BytesMut),
         now: impl Fn() -> Instant,
     ) -> bool {
-        let mut accepting = Accepting::new(self.nonces.next(), self.required);
+        let mut accepting = Accepting::new(self.nonces.next(), self.settings.required);
+        let who = self.who();
         let outcome = loop {
-            let next = match accepting.next(received, &self.who.users) {
+            let next = match accepting.next(received, &who.users) {
                 Move::Over(outcome) => break outcome,
                 next @ (Move::Read | Move::Write(_)) => carried_out(next, wire, received).await,
             };
@@ -99,10 +119,10 @@ impl Logins {
         (wire, received): (&mut S, &mut BytesMut),
         now: impl Fn() -> Instant,
     ) -> io::Result<()> {
-        if !self.dials {
+        if !self.settings.dials {
             return Ok(());
         }
-        let mut dialling = Dialling::new(self.who.own.clone(), self.nonces.next());
+        let mut dialling = Dialling::new(self.who().own.clone(), self.nonces.next());
         let outcome = loop {
             let next = match dialling.next(received) {
                 Move::Over(outcome) => break outcome,

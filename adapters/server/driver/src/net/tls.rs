@@ -174,6 +174,7 @@ impl Secure {
         &self,
         stream: S,
         peer: ServerId,
+        too_late: impl Future<Output = ()>,
     ) -> Result<Wire<S>, Refusal> {
         let mode = self.tls().settings().dialled_mode();
         let memberships = Arc::clone(&locked(&self.memberships));
@@ -204,9 +205,16 @@ impl Secure {
         let unsent = "quorate.invalid".try_into();
         let unsent = unsent.map_err(|_| Failure::new(Reason::Malformed, "no name"))?;
         let stream = Replayed::new(BytesMut::new(), stream, self.tls().settings().records_max);
-        let shaken = TlsConnector::from(dialler).connect(unsent, stream).await;
-        let stream = shaken.map_err(|error| Failure::of(&error))?;
-        Ok(Wire::Tls(Box::new(TlsStream::from(stream))))
+        let shaken = async {
+            let shaken = TlsConnector::from(dialler).connect(unsent, stream).await;
+            let stream = shaken.map_err(|error| Failure::of(&error))?;
+            Ok(Wire::Tls(Box::new(TlsStream::from(stream))))
+        };
+        or(shaken, async {
+            too_late.await;
+            Err(Failure::new(Reason::Timeout, "no handshake in time").into())
+        })
+        .await
     }
 }
 

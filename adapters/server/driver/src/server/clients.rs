@@ -91,7 +91,7 @@ fn doors(_: &ServerConfig, _: Option<Arc<ClientSecure>>) -> [Option<SecureDoor>;
     [None, None]
 }
 
-/// Looks whether the stores have changed, if that is wanted.
+/// Looks whether the stores have changed.
 #[cfg(feature = "tls")]
 fn reload<R: Runtime>(
     secure: &Option<Arc<ClientSecure>>,
@@ -99,9 +99,8 @@ fn reload<R: Runtime>(
     tasks: &TaskGroup<R>,
 ) {
     let Some(secure) = secure else { return };
-    let Some(every) = secure.reload() else { return };
     let (runtime, shared) = (tasks.runtime.clone(), Arc::clone(shared));
-    let watching = client_reload::watch(runtime, shared, Arc::clone(secure), every);
+    let watching = client_reload::watch(runtime, shared, Arc::clone(secure));
     tasks.spawn(async move { match watching.await {} });
 }
 

@@ -13,6 +13,7 @@ use crate::net::dial::{Dialler, UnderWay};
 use crate::net::events::Shared;
 use crate::net::handshakes::Handshakes;
 use crate::net::listen::{Bound, Listeners};
+use crate::net::login_reload;
 use crate::net::member_names;
 use crate::net::oracle;
 #[cfg(feature = "tls")]
@@ -55,6 +56,11 @@ pub(super) fn network<R: Runtime>(
     if let (Some(secure), Some(tls)) = (secure, &config.tls) {
         let (runtime, shared) = (acceptors.runtime.clone(), Arc::clone(shared));
         let watching = reload::watch(runtime, shared, Arc::clone(secure), tls.reload);
+        acceptors.spawn(async move { match watching.await {} });
+    }
+    if let (Some(logins), Some(settings)) = (logins, &config.sasl) {
+        let (runtime, shared) = (acceptors.runtime.clone(), Arc::clone(shared));
+        let watching = login_reload::watch(runtime, shared, Arc::clone(logins), settings.reload);
         acceptors.spawn(async move { match watching.await {} });
     }
     let acceptor = Acceptor {

@@ -37,12 +37,10 @@ impl<R: Runtime, A: Application> Server<R, A> {
         drop(self.handle.asks.put(Ask::Shed { percent, within }));
     }
 
-    /// Looks now whether the stores of TLS between servers have changed, rather than within
-    /// [`Settings::reload`](quorate_tls::Settings::reload), or where they are not looked at otherwise.
-    #[cfg(feature = "tls")]
+    /// Looks now whether the stores of TLS, between servers and for clients, and the JAAS file of servers have changed, rather
+    /// than at the next of the looks that their settings ask for, or where they ask for none.
     pub fn look_at_stores(&self) {
-        // Full: they are looked at soon.
-        let _ = self.handle.shared.look_at_stores.0.try_send(());
+        self.handle.shared.looks.ask();
     }
 
     /// From now on there may be so many connections of clients: of one address

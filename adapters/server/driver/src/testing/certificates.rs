@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use futures_rustls::pki_types::pem::PemObject;
 use futures_rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use futures_rustls::rustls::crypto::aws_lc_rs;
-use futures_rustls::rustls::{ClientConfig, RootCertStore};
+use futures_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 use quorate_core::id::ServerId;
-use quorate_tls::{ClientSettings, IdentityMode, Settings, StoreFile};
+use quorate_tls::{ClientSettings, IdentityMode, RevokedFile, Settings, StoreFile};
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, DistinguishedName,
     DnType, ExtendedKeyUsagePurpose, IsCa, KeyIdMethod, KeyPair, RevokedCertParams, SanType,
@@ -36,6 +36,7 @@ pub(super) enum Flaw {
     Ended,
     NotBegun,
     AcceptsOnly,
+    DialsOnly,
     EndsSoon,
 }
 
@@ -81,6 +82,9 @@ impl Authority {
             }
             Some(Flaw::AcceptsOnly) => {
                 params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+            }
+            Some(Flaw::DialsOnly) => {
+                params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
             }
         }
         let key = KeyPair::generate().unwrap();
@@ -140,6 +144,13 @@ impl Authority {
         list.signed_by(&self.certificate, &self.key).unwrap().pem().unwrap()
     }
 
+    /// Writes such a list beside the stores of a server.
+    pub(super) fn takes_back(&self, settings: &Settings, ids: &[ServerId]) -> RevokedFile {
+        let path = settings.trust_store.path.with_file_name("lists.pem");
+        fs::write(&path, self.revoked(ids)).unwrap();
+        RevokedFile { path, strict: false }
+    }
+
     /// What whoever trusts it has in its store.
     pub(super) fn trusted(&self) -> String {
         self.certificate.pem()
@@ -173,6 +184,21 @@ pub fn member_stores(dir: &Path, ids: impl IntoIterator<Item = ServerId>) -> Arc
         authority.settings(&dir.join(id.to_string()), &authority.for_server(id));
     }
     authority.stranger(None)
+}
+
+impl Holder {
+    /// Of one that servers of whatever authority dial, and that asks them for nothing.
+    pub(super) fn impersonates(&self) -> Arc<ServerConfig> {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let chain = CertificateDer::from_pem_slice(self.chain.as_bytes()).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes()).unwrap();
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![chain], key);
+        Arc::new(config.unwrap())
+    }
 }
 
 /// The number of each certificate for a server.

@@ -10,10 +10,11 @@ use futures_lite::io::{AsyncReadExt, AsyncWriteExt};
 use futures_rustls::rustls::ClientConfig;
 use futures_rustls::{TlsConnector, client::TlsStream};
 use quorate_core::id::ServerId;
-use quorate_tls::ClientAuth;
+use quorate_tls::{ClientAuth, RevokedFile};
 
 use super::caller::{HERE, Servers, framed};
 use super::certificates::{Authority, Flaw, Holder};
+use super::refusals::OLD_HELLOS;
 use super::tls::Dribble;
 use super::{Echo, Ensemble, Stage};
 use crate::{Runtime, SecureClients, Server, ServerConfig, StartError};
@@ -28,6 +29,13 @@ struct One<'s, R: Runtime> {
 
 impl<'s, R: Runtime> One<'s, R> {
     async fn start(stage: &'s Stage<R>, adjust: impl FnOnce(&mut ServerConfig)) -> Self {
+        Self::start_with(stage, |config, _| adjust(config)).await
+    }
+
+    async fn start_with(
+        stage: &'s Stage<R>,
+        adjust: impl FnOnce(&mut ServerConfig, &Authority),
+    ) -> Self {
         let authority = Authority::new("ours");
         let mut servers = Ensemble::new(stage, "127.0.0.1", [1, 0], |_| Echo::default());
         let id = servers.ids()[0];
@@ -40,7 +48,7 @@ impl<'s, R: Runtime> One<'s, R> {
             addresses: vec![HERE],
             on_plain_port: true,
         });
-        adjust(&mut config);
+        adjust(&mut config, &authority);
         servers.start_as(config).await;
         servers.agreed().await;
         let one = Self { stage, authority, servers, id };
@@ -183,6 +191,12 @@ pub async fn a_client_that_may_not_is_refused_before_a_word_of_it_is_read<R: Run
             drop(stage.within("the end", stream.read_to_end(&mut Vec::new())).await);
             one.until_refused(reason, count).await;
         }
+        for (reason, hello) in OLD_HELLOS {
+            let mut old = one.dial(one.at(secure)).await;
+            stage.within("a hello", old.write_all(&hello())).await.unwrap();
+            drop(stage.within("the end", old.read_to_end(&mut Vec::new())).await);
+            one.until_refused(reason, count).await;
+        }
         let mut silent = one.dial(one.at(secure)).await;
         stage.within("a beginning", silent.write_all(&[0x16, 3, 1])).await.unwrap();
         let mut garbage = one.dial(one.at(secure)).await;
@@ -275,6 +289,39 @@ pub async fn a_certificate_that_is_replaced_is_shown_to_clients_who_come_then<R:
         before = stage.within("another certificate", changed).await;
     }
     assert!(ask(&stage, &mut open, b"i").await.starts_with("CN=a client"), "it stays");
+}
+
+/// Only when an operator asks, where nothing is looked at otherwise.
+pub async fn a_client_whose_certificate_is_taken_back_is_out_when_an_operator_asks<R: Runtime>(
+    stage: Stage<R>,
+) {
+    let mut lists = None;
+    let one = One::start_with(&stage, |config, authority| {
+        let settings = &mut config.client_tls.as_mut().unwrap().settings;
+        let path = settings.key_store.path.with_file_name("lists.pem");
+        fs::write(&path, authority.revoked(&[])).unwrap();
+        lists = Some(path.clone());
+        settings.reload = None;
+        settings.revoked = Some(RevokedFile { path, strict: false });
+    })
+    .await;
+    let [good, bad] = [7, 8].map(|id| one.client(Some(&one.authority.for_server(ServerId(id)))));
+    let mut open = one.through(Arc::clone(&bad), true).await;
+    ask(&stage, &mut open, b"i").await;
+    fs::write(lists.unwrap(), one.authority.revoked(&[ServerId(8)])).unwrap();
+    let stream = one.through(Arc::clone(&bad), true).await;
+    ask(&stage, stream, b"i").await;
+    one.server().look_at_stores();
+    let refused = async {
+        while one.refused("revoked") == 0 {
+            let stream = one.through(Arc::clone(&bad), true).await;
+            drop(try_ask(stream, b"i").await);
+        }
+    };
+    stage.within("a refusal", refused).await;
+    let stream = one.through(good, true).await;
+    ask(&stage, stream, b"i").await;
+    ask(&stage, &mut open, b"i").await;
 }
 
 pub async fn a_port_for_tls_that_is_in_use_is_named<R: Runtime>(stage: Stage<R>) {

@@ -7,7 +7,7 @@ use futures_lite::io::{AsyncReadExt, AsyncWriteExt};
 use quorate_core::address::HostPort;
 use quorate_core::id::ServerId;
 use quorate_core::input::Plane;
-use quorate_core::message::{Introduction, Mark, Notification};
+use quorate_core::message::{Introduction, LearnerInfo, Mark, Notification, Packet};
 use quorate_core::vote::{Round, ServerState, Standing, Vote};
 use quorate_core::wire;
 use quorate_core::zxid::{Epoch, Zxid};
@@ -76,6 +76,20 @@ impl<'s, R: Runtime> Line<'s, R> {
 pub(super) fn introduction(id: ServerId) -> Bytes {
     let address = HostPort { host: "127.0.0.1".into(), port: 9 };
     wire::encode_introduction(&Introduction { id, addresses: vec![address] })
+}
+
+/// What a stranger says first on a port.
+pub(super) fn hello(plane: Plane, claimed: ServerId) -> Bytes {
+    match plane {
+        Plane::Election => introduction(claimed),
+        Plane::Quorum => {
+            let (id, protocol) = (Some(claimed), LearnerInfo::PROTOCOL);
+            let info = LearnerInfo { accepted_epoch: Epoch(0), id, protocol, config_version: 0 };
+            let mut bytes = BytesMut::new();
+            wire::encode_packet(&Packet::ObserverInfo(info), &mut bytes);
+            bytes.freeze()
+        }
+    }
 }
 
 /// A notification of somebody who looks for a leader.

@@ -26,6 +26,8 @@
     reason = "tests: the name of a scenario says what it is, and whatever is wrong panics"
 )]
 
+#[cfg(feature = "testing-tls")]
+mod answers;
 mod any;
 mod caller;
 pub mod cancelling;
@@ -54,6 +56,8 @@ pub mod outages;
 pub mod outsiders;
 pub mod patience;
 pub mod ports;
+#[cfg(feature = "testing-tls")]
+pub mod refusals;
 #[cfg(feature = "testing-tls")]
 pub mod renewals;
 pub mod replication;
@@ -181,6 +185,7 @@ macro_rules! suite {
                 an_ensemble_comes_to_logins_one_server_at_a_time,
                 where_no_login_is_required_who_comes_without_or_fails_is_let_in,
                 a_server_with_another_password_stays_out_until_it_has_the_right_one,
+                logins_that_are_replaced_count_for_links_to_come,
             }
             impostors: {
                 a_voters_id_that_is_claimed_from_elsewhere_ends_no_link,
@@ -269,12 +274,15 @@ macro_rules! tls_suite {
             tls: {
                 servers_form_with_tls_and_go_on_without_their_leader,
                 a_server_that_does_not_read_with_tls_gets_it_all_when_it_does,
-                who_may_not_is_refused_at_both_ports_and_nothing_else_happens,
                 a_member_whose_bytes_come_one_at_a_time_is_let_in,
                 a_server_with_a_wrong_certificate_stays_out_until_it_has_another,
                 an_ensemble_comes_to_tls_one_server_at_a_time,
                 a_certificate_that_is_replaced_is_shown_to_whoever_comes_then,
                 a_plain_server_knows_tls_when_it_sees_it,
+            }
+            refusals: {
+                who_may_not_is_refused_at_both_ports_and_nothing_else_happens,
+                who_answers_a_dial_and_may_not_is_refused_on_both_planes,
             }
             client_tls: {
                 clients_come_through_tls_or_without_as_each_port_allows,
@@ -282,6 +290,7 @@ macro_rules! tls_suite {
                 a_port_without_tls_knows_it_when_it_sees_it,
                 handshakes_that_do_not_go_on_keep_nobody_out,
                 a_certificate_that_is_replaced_is_shown_to_clients_who_come_then,
+                a_client_whose_certificate_is_taken_back_is_out_when_an_operator_asks,
                 a_port_for_tls_that_is_in_use_is_named,
             }
             renewals: {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use quorate_core::id::ServerId;
 use quorate_core::input::Plane;
 use quorate_core::report::Change;
-use quorate_tls::{RevokedFile, Versions};
+use quorate_tls::Versions;
 use socket2::{Domain, Socket, Type};
 
 use super::certificates::{Authority, Flaw};
@@ -194,10 +194,8 @@ pub async fn a_member_whose_certificate_is_taken_back_is_out_when_the_list_is_th
     for id in ensemble.ids() {
         let mut config = secure(&ensemble, &authority, id);
         let settings = config.tls.as_mut().unwrap();
-        let path = settings.trust_store.path.with_file_name("lists.pem");
-        fs::write(&path, authority.revoked(&[ServerId(200)])).unwrap();
         settings.reload = Some(Duration::from_millis(20));
-        settings.revoked = Some(RevokedFile { path, strict: false });
+        settings.revoked = Some(authority.takes_back(settings, &[ServerId(200)]));
         ensemble.start_as(config).await;
     }
     let (leader, epoch) = ensemble.agreed().await;

@@ -1,19 +1,16 @@
 //! Servers that log in to each other: who is let in, who is not, and that nothing else changes.
 
 use std::fs;
+use std::time::Duration;
 
-use bytes::BytesMut;
 use futures_lite::io::AsyncReadExt;
 use quorate_core::id::ServerId;
 use quorate_core::input::Plane;
-use quorate_core::message::{LearnerInfo, Packet};
 use quorate_core::vote::ServerState;
-use quorate_core::wire;
-use quorate_core::zxid::Epoch;
 use quorate_sasl::quorum::{Dialling, Failure, Move};
 use quorate_sasl::{Credentials, Nonces, Password};
 
-use super::line::{Line, NON_MEMBER, introduction, question};
+use super::line::{Line, NON_MEMBER, hello, introduction, question};
 use super::{Ensemble, Stage};
 use crate::zoo_cfg::QuorumSasl;
 use crate::{Application, Runtime, Server, ServerConfig};
@@ -34,7 +31,14 @@ fn with_logins<R: Runtime, A: Application>(
     fs::write(&file, text).unwrap();
     let (server_section, learner_section) = ("QuorumServer".into(), "QuorumLearner".into());
     let mut config = ensemble.config(id);
-    config.sasl = Some(QuorumSasl { file, server_section, learner_section, dials, required });
+    config.sasl = Some(QuorumSasl {
+        file,
+        server_section,
+        learner_section,
+        dials,
+        required,
+        reload: Some(Duration::from_millis(20)),
+    });
     config
 }
 
@@ -97,15 +101,6 @@ async fn log_in<R: Runtime>(line: &mut Line<'_, R>, password: &str) -> Result<()
     }
 }
 
-/// What a learner says first.
-fn registration() -> BytesMut {
-    let (id, protocol) = (Some(NON_MEMBER), LearnerInfo::PROTOCOL);
-    let info = LearnerInfo { accepted_epoch: Epoch(0), id, protocol, config_version: 0 };
-    let mut bytes = BytesMut::new();
-    wire::encode_packet(&Packet::ObserverInfo(info), &mut bytes);
-    bytes
-}
-
 pub async fn who_does_not_log_in_is_refused_at_both_ports_and_nothing_else_happens<R: Runtime>(
     stage: Stage<R>,
 ) {
@@ -129,7 +124,10 @@ pub async fn who_does_not_log_in_is_refused_at_both_ports_and_nothing_else_happe
             line
         };
         let mut line = introduced().await;
-        let word = if plane == Plane::Election { question(1) } else { registration() };
+        let word = match plane {
+            Plane::Election => question(1).freeze(),
+            Plane::Quorum => hello(plane, NON_MEMBER),
+        };
         line.write(&word).await;
         line.until_closed("no login").await;
         counted("absent").await;
@@ -212,4 +210,53 @@ pub async fn a_server_with_another_password_stays_out_until_it_has_the_right_one
     ensemble.kill(third).await;
     ensemble.start_as(with_logins(&ensemble, third, "right", (true, true))).await;
     ensemble.agreed().await;
+}
+
+/// What is there when a link comes counts for it; links that are there stay.
+pub async fn logins_that_are_replaced_count_for_links_to_come<R: Runtime>(stage: Stage<R>) {
+    let mut ensemble = stage.electors(3, 0);
+    let ids = ensemble.ids();
+    for id in &ids {
+        let mut config = with_logins(&ensemble, *id, "right", (true, true));
+        // One looks only when it is asked to.
+        let every = (*id != ids[0]).then_some(Duration::from_millis(20));
+        config.sasl.as_mut().unwrap().reload = every;
+        ensemble.start_as(config).await;
+    }
+    let agreed = ensemble.agreed().await;
+    let joins = async |id: ServerId, password: &str| {
+        let mut line = Line::to(&stage, &ensemble, id, Plane::Election).await;
+        line.write(&introduction(NON_MEMBER)).await;
+        log_in(&mut line, password).await.is_ok()
+    };
+    let replace = |text: &dyn Fn(&str) -> String| {
+        for id in &ids {
+            let file = ensemble.data_dir(*id).with_extension("jaas");
+            let before = fs::read_to_string(&file).unwrap();
+            fs::write(file, text(&before)).unwrap();
+        }
+    };
+    // Half of it is no file of logins, and changes nothing.
+    let whole = fs::read_to_string(ensemble.data_dir(ids[0]).with_extension("jaas")).unwrap();
+    replace(&|before| before[..before.len() / 2].to_owned());
+    ensemble.server(ids[0]).look_at_stores();
+    for id in &ids {
+        assert!(joins(*id, "right").await, "{id}");
+    }
+    replace(&|_| whole.replace("right", "next"));
+    ensemble.server(ids[0]).look_at_stores();
+    for id in &ids {
+        let joined = async {
+            while !joins(*id, "next").await {
+                stage.runtime(0).sleep(Duration::from_millis(5)).await;
+            }
+        };
+        stage.within("another password", joined).await;
+        assert!(!joins(*id, "right").await, "{id}");
+    }
+    assert_eq!(ensemble.agreed().await, agreed, "links stay");
+    // And they find each other again with it.
+    ensemble.kill(agreed.0).await;
+    let (_, epoch) = ensemble.agreed().await;
+    assert!(epoch > agreed.1);
 }

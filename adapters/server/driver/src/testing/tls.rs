@@ -1,22 +1,18 @@
 //! Links with TLS around them: who is let in, who is not, and that nothing else changes.
 
 use std::fs;
-use std::io::ErrorKind;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use futures_lite::io::{AsyncReadExt, AsyncWriteExt};
+use futures_lite::io::AsyncWriteExt;
 use futures_rustls::TlsConnector;
 use quorate_core::id::ServerId;
 use quorate_core::input::Plane;
-use quorate_core::message::{LearnerInfo, Packet};
-use quorate_core::wire;
-use quorate_core::zxid::{Epoch, Zxid};
+use quorate_core::zxid::Zxid;
 use quorate_tls::Settings;
 
-use super::certificates::{Authority, Flaw, Holder};
+use super::certificates::{Authority, Holder};
 use super::journal::numbered;
-use super::line::{Line, introduction};
+use super::line::{Line, hello};
 use super::{Ensemble, Stage};
 use crate::{Application, Dialled, Runtime, Server, ServerConfig};
 
@@ -133,96 +129,6 @@ pub async fn a_server_that_does_not_read_with_tls_gets_it_all_when_it_does<R: Ru
     let server = ensemble.server(ensemble.observers()[0]);
     stage.until("the rest", || server.status().metrics.applied == last).await;
     assert_eq!(stage.entries(server).await.len(), count);
-}
-
-/// What a stranger says first on a port.
-fn hello(plane: Plane, claimed: ServerId) -> Bytes {
-    match plane {
-        Plane::Election => introduction(claimed),
-        Plane::Quorum => {
-            let (id, protocol) = (Some(claimed), LearnerInfo::PROTOCOL);
-            let info = LearnerInfo { accepted_epoch: Epoch(0), id, protocol, config_version: 0 };
-            let mut bytes = BytesMut::new();
-            wire::encode_packet(&Packet::ObserverInfo(info), &mut bytes);
-            bytes.freeze()
-        }
-    }
-}
-
-/// Who dials with a certificate that will not do, and why; with its own id, or another.
-fn strangers(ours: &Authority) -> Vec<(&'static str, Option<Holder>, ServerId)> {
-    let (theirs, claimed) = (Authority::new("theirs"), ServerId(200));
-    let flawed = |flaw| Some(ours.with_flaw(claimed, Some(flaw)));
-    vec![
-        ("no-certificate", None, claimed),
-        ("unknown-authority", Some(theirs.for_server(claimed)), claimed),
-        ("expired", flawed(Flaw::Ended), claimed),
-        ("not-yet-valid", flawed(Flaw::NotBegun), claimed),
-        ("usage", flawed(Flaw::AcceptsOnly), claimed),
-        ("identity", Some(ours.for_server(ServerId(2))), ServerId(3)),
-        ("identity", Some(ours.for_server(ServerId(2))), claimed),
-    ]
-}
-
-pub async fn who_may_not_is_refused_at_both_ports_and_nothing_else_happens<R: Runtime>(
-    stage: Stage<R>,
-) {
-    let authority = Authority::new("ours");
-    let mut ensemble = stage.electors(3, 0);
-    for id in ensemble.ids() {
-        let mut config = secure(&ensemble, &authority, id);
-        config.tls.as_mut().unwrap().handshake_time = Duration::from_secs(3);
-        ensemble.start_as(config).await;
-    }
-    let agreed = ensemble.agreed().await;
-    let all = ensemble.ids().len() - 1;
-    let linked = || ensemble.running().all(|(_, server)| server.status().peer.linked.len() == all);
-    stage.until("links between all", linked).await;
-    let target = ensemble.server(agreed.0);
-    let round = || target.status().peer.round;
-    let before = round();
-    for (plane, name) in [(Plane::Election, "election"), (Plane::Quorum, "quorum")] {
-        let refused = async |reason: &'static str, count| {
-            let what = format!("{reason} at the {name} port");
-            let counted = || failures(target, name, "accept", reason) >= count;
-            stage.until(&what, counted).await;
-        };
-        let mut identities = 0;
-        for (reason, holder, claimed) in strangers(&authority) {
-            let connector = TlsConnector::from(authority.stranger(holder.as_ref()));
-            let stream = ensemble.connect(agreed.0, plane).await;
-            let shaken = connector.connect("127.0.0.1".try_into().unwrap(), stream);
-            let mut stream = stage.within("a handshake", shaken).await.unwrap();
-            // In TLS 1.3 it is not refused before it speaks; perhaps it is already.
-            drop(stage.within("a word", stream.write_all(&hello(plane, claimed))).await);
-            let end = stage.within("the end", stream.read_to_end(&mut Vec::new())).await;
-            let told = end.err().map(|error| error.kind());
-            let ends = [
-                None,
-                Some(ErrorKind::InvalidData),
-                Some(ErrorKind::UnexpectedEof),
-                Some(ErrorKind::ConnectionReset),
-            ];
-            assert!(ends.contains(&told), "{reason}: {told:?}");
-            identities += u64::from(reason == "identity");
-            refused(reason, if reason == "identity" { identities } else { 1 }).await;
-        }
-        // What is no TLS, and what only begins like it.
-        let mut silent = Line::to(&stage, &ensemble, agreed.0, plane).await;
-        silent.write(&[0x16, 3, 1]).await;
-        let mut plain = Line::to(&stage, &ensemble, agreed.0, plane).await;
-        plain.write(&hello(plane, ServerId(200))).await;
-        plain.until_closed("a plain introduction").await;
-        refused("plain-on-tls-port", 1).await;
-        let mut garbage = Line::to(&stage, &ensemble, agreed.0, plane).await;
-        garbage.write(&[0x16, 3, 1, 0, 4, 9, 9, 9, 9, 9, 9, 9, 9]).await;
-        garbage.until_closed("garbage").await;
-        refused("malformed", 1).await;
-        silent.until_closed("silence").await;
-        refused("timeout", 1).await;
-    }
-    assert_eq!((ensemble.agreed().await, round()), (agreed, before), "no new election");
-    assert!(linked());
 }
 
 /// Bytes may come one at a time: nothing is decided before they are there, and nothing is lost.

@@ -2,7 +2,7 @@
 
 use quorate_core::address::HostPort;
 use quorate_core::membership::Member;
-use quorate_tls::{ClientAuth, ClientSettings};
+use quorate_tls::{ClientAuth, ClientSettings, RevokedFile};
 
 use crate::zoo_cfg::entries::Entries;
 use crate::zoo_cfg::findings::{Caution, ConfigError, Setting};
@@ -56,6 +56,9 @@ pub(super) fn read(
     settings.client_auth = auth;
     settings.versions = versions(entries, "ssl.protocol", "ssl.enabledProtocols")?;
     settings.suites = suites(entries, "ssl.ciphersuites")?;
+    let strict = entries.boolean("quorate.ssl.client.crlStrict", false)?;
+    let lists = entries.path("quorate.ssl.client.crlFile")?;
+    settings.revoked = lists.map(|path| RevokedFile { path, strict });
     settings.verify_names = entries.boolean("ssl.clientHostnameVerification", false)?;
     if let Some(limit) = entries.millis("ssl.handshakeDetectionTimeoutMillis", 1)? {
         settings.handshake_time = limit;
@@ -141,8 +144,14 @@ const TRUST_STORE: StoreKeys = StoreKeys {
     why: "the file with those whose clients are let in, unless ssl.clientAuth is none",
 };
 const UNSUPPORTED: [(&str, &str); 3] = [
-    ("ssl.crl", "looking for revoked certificates where they say"),
-    ("ssl.ocsp", "asking an authority whether a certificate is revoked"),
+    (
+        "ssl.crl",
+        "looking for revoked certificates where they say, in place of the lists that quorate.ssl.client.crlFile names,",
+    ),
+    (
+        "ssl.ocsp",
+        "asking an authority whether a certificate is revoked, in place of the lists that quorate.ssl.client.crlFile names,",
+    ),
     ("ssl.context.supplier.class", "a supplier of TLS contexts of its own"),
 ];
 const WITHOUT_EFFECT: [(&str, &str); 2] = [

@@ -45,6 +45,8 @@ pub(super) const NOT_SUPPORTED: &[(&str, When, &str)] = &[
     #[cfg(not(feature = "tls"))]
     ("quorate.ssl.crlFile", When::Set, "TLS between servers"),
     #[cfg(not(feature = "tls"))]
+    ("quorate.ssl.client.crlFile", When::Set, "TLS for clients"),
+    #[cfg(not(feature = "tls"))]
     ("secureClientPort", When::Set, "TLS for clients"),
     #[cfg(not(feature = "tls"))]
     ("client.portUnification", When::True, "TLS for clients"),
@@ -77,7 +79,7 @@ pub(super) fn not_used() -> impl Iterator<Item = &'static str> {
 }
 
 /// Keys of ZooKeeper that have no effect here, by the reason. What ends in `*` is a beginning.
-const NOT_USED: [(&str, &[&str]); 12] = [
+const NOT_USED: [(&str, &[&str]); 13] = [
     (
         "a leader gives up at once for a voter that it needs and that looks for a leader again",
         &["leader.maxTimeToWaitForEpoch"],
@@ -94,6 +96,10 @@ const NOT_USED: [(&str, &[&str]); 12] = [
         &["snapshot.compression.method"],
     ),
     (
+        "there is no TLS for clients unless secureClientPort or client.portUnification is set",
+        &["quorate.ssl.client.*"],
+    ),
+    (
         "there is no TLS between servers unless sslQuorum or portUnification is true",
         &["ssl.quorum.*", "sslQuorumReloadCertFiles", "fips-mode", "quorate.ssl.*"],
     ),
@@ -108,6 +114,7 @@ const NOT_USED: [(&str, &[&str]); 12] = [
             "quorum.auth.*",
             "quorum.cnxn.threads.size",
             "kerberos.*",
+            "quorate.jaas.reloadInterval",
             "requireKerberosConfig",
             "sasl*",
             "security.auth_to_local",

@@ -7,12 +7,13 @@
 //! | this server logs in to others | `QuorumLearner`, or as `quorum.auth.learner.saslLoginContext` says |
 //!
 //! The file is that of `quorate.jaas.file`, else the one that ZooKeeper's JVM is given (`java.security.auth.login.config`).
-//! It is read when the server starts, not with this one.
+//! It is read when the server starts, not with this one, and again when it has changed.
 //!
 //! In the Java code: `QuorumPeerConfig`, `QuorumAuth`, `ServerCnxnFactory.configureSaslLogin`, `AuthenticationHelper`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use quorate_sasl::{Credentials, Jaas, Users};
 use zeroize::Zeroizing;
@@ -35,6 +36,8 @@ pub struct QuorumSasl {
     pub dials: bool,
     /// Whether servers that do not log in, or fail to, are refused here (`quorum.auth.serverRequireSasl`, false).
     pub required: bool,
+    /// How often it is looked whether the file has changed (`quorate.jaas.reloadInterval`); only when an operator asks, if none.
+    pub reload: Option<Duration>,
 }
 
 /// How clients log in.
@@ -51,6 +54,8 @@ pub struct ClientSasl {
     pub super_users: Vec<String>,
     /// Who has failed may stay without (`allowSaslFailedClients`, false).
     pub failed_stay: bool,
+    /// As between servers (`quorate.jaas.reloadInterval`).
+    pub reload: Option<Duration>,
 }
 
 /// Who logs in between servers.
@@ -128,11 +133,12 @@ impl Sasl {
         let by_jvm = entries.path(FILES[1])?;
         let file = entries.path(FILES[0])?.or(by_jvm);
         entries.take_provider();
-        let servers = quorum(entries, file.as_ref())?;
+        let reload = reload(entries, file.is_some())?;
+        let servers = quorum(entries, file.as_ref(), reload)?;
         let required_schemes = required_schemes(entries)?;
         let needs = required_schemes.iter().any(|scheme| scheme == "sasl");
         let clients = match file {
-            Some(file) => Some(clients(entries, file, needs)?),
+            Some(file) => Some(clients(entries, (file, reload), needs)?),
             None if needs => return Err(entries.missing("quorate.jaas.file", WHY_CLIENTS)),
             None => None,
         };
@@ -140,9 +146,18 @@ impl Sasl {
     }
 }
 
+/// How often the file is looked at; 0 stands for never.
+fn reload(entries: &mut Entries<'_>, has_file: bool) -> Result<Option<Duration>, ConfigError> {
+    if !has_file {
+        return Ok(None);
+    }
+    let every = entries.millis("quorate.jaas.reloadInterval", 0)?.unwrap_or(RELOAD);
+    Ok(Some(every).filter(|every| !every.is_zero()))
+}
+
 fn clients(
     entries: &mut Entries<'_>,
-    file: PathBuf,
+    (file, reload): (PathBuf, Option<Duration>),
     needs: bool,
 ) -> Result<ClientSasl, ConfigError> {
     let named = entries.take("sasl.serverconfig").map(|entry| entry.value);
@@ -150,13 +165,14 @@ fn clients(
     let section = named.unwrap_or_else(|| "Server".to_owned());
     let super_users = entries.take_super_users();
     let failed_stay = entries.boolean("allowSaslFailedClients", false)?;
-    Ok(ClientSasl { file, section, needed, super_users, failed_stay })
+    Ok(ClientSasl { file, section, needed, super_users, failed_stay, reload })
 }
 
 /// Each needs the one before it, as in ZooKeeper.
 fn quorum(
     entries: &mut Entries<'_>,
     file: Option<&PathBuf>,
+    reload: Option<Duration>,
 ) -> Result<Option<QuorumSasl>, ConfigError> {
     let (learner, server) = (entries.peek(LEARNER), entries.peek(SERVER));
     let enabled = entries.boolean("quorum.auth.enableSasl", false)?;
@@ -187,6 +203,7 @@ fn quorum(
         learner_section: section("quorum.auth.learner.saslLoginContext", "QuorumLearner"),
         dials,
         required,
+        reload,
     }))
 }
 
@@ -257,6 +274,7 @@ pub(super) const PROVIDERS: [&str; 2] = [
     "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
     "org.apache.zookeeper.server.auth.X509AuthenticationProvider",
 ];
+const RELOAD: Duration = Duration::from_secs(10);
 /// Where the file is named; the first counts.
 const FILES: [&str; 2] = ["quorate.jaas.file", "java.security.auth.login.config"];
 const WANT_LOGINS: [&str; 4] =

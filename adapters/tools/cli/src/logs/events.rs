@@ -56,6 +56,8 @@ pub(crate) const EVENTS: [&str; 81] = [
     "request.dropped",
     "sasl.failed",
     "sasl.failed_allowed",
+    "sasl.reload_failed",
+    "sasl.reloaded",
     "server.failed",
     "server.serving",
     "server.starting",

@@ -25,11 +25,17 @@ fn look_up<W: Copy>(table: &[(&[&str], &'static str, W)], name: &str) -> Option<
 const REFUSED: &str = "do not replace servers while it is needed; if it is not, take the line out of every server's file \
                        and restart them one at a time first";
 
-const REFUSALS: [(&[&str], &str, ()); 9] = [
+const REFUSALS: [(&[&str], &str, ()); 10] = [
     (
-        &["ssl.quorum.crl", "ssl.quorum.ocsp", "ssl.crl", "ssl.ocsp"],
+        &["ssl.quorum.crl", "ssl.quorum.ocsp"],
         "fetch the lists of revoked certificates into a file now and then, name it with quorate.ssl.crlFile, and take the line \
          out: nothing is asked of an authority while servers link",
+        (),
+    ),
+    (
+        &["ssl.crl", "ssl.ocsp"],
+        "fetch the lists of revoked certificates into a file now and then, name it with quorate.ssl.client.crlFile, and take the \
+         line out: nothing is asked of an authority while clients connect",
         (),
     ),
     (

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use crate::common::{Ensemble, Process, until};
+use crate::common::{Ensemble, Process, quorate, until};
 use crate::ensemble::{Kind, written};
 use crate::java::{curator_is_here, zk_cli_as};
 use crate::kazoo::{LEFT_OUT, Part, assert_verdicts, suite};
@@ -87,6 +87,17 @@ fn the_client_for_java_logs_in_and_lists_of_users_hold_on_all_servers() {
     }
     let logs: String = (1..=3).map(|id| fs::read_to_string(ensemble.log(id)).unwrap()).collect();
     assert!(logs.contains("sasl.failed") && !logs.contains("secret"), "{logs}");
+    // Another password counts for who logs in when an operator has had the file read.
+    let file = ensemble.dir.path().join("jaas.conf");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("bobsecret", "nextsecret")).unwrap();
+    let reloaded = quorate(["admin", &ensemble.cfg(2).display().to_string(), "reload"]);
+    assert!(reloaded.status.success(), "{reloaded:?}");
+    let refused = get(Some(&bob), 2);
+    assert!(refused.contains("KeeperErrorCode = AuthFailed for /own"), "{refused}");
+    let own = get(Some(&client(&ensemble, "bob", "nextsecret")), 2);
+    assert!(own.lines().any(|line| line == "x"), "{own}");
+    assert!(fs::read_to_string(ensemble.log(2)).unwrap().contains("sasl.reloaded"));
 }
 
 #[test]
