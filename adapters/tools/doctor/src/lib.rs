@@ -22,6 +22,7 @@ mod page;
 mod report;
 mod rule;
 mod rules;
+mod vulnerability;
 mod words;
 
 #[doc = include_str!("../README.md")]
@@ -42,4 +43,5 @@ pub use crate::page::{Paint, text};
 pub use crate::report::{Looked, Looks, NotLooked, Report, Summary};
 pub use crate::rule::Rule;
 pub use crate::rules::{RULES, rule, rules};
+pub use crate::vulnerability::{VULNERABILITIES, Vulnerability, first_without, vulnerabilities_of};
 pub use crate::words::Words;

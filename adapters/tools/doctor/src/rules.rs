@@ -3,6 +3,7 @@
 mod addresses;
 mod alike;
 mod disk;
+mod exposed;
 mod identity;
 mod links;
 mod live;
@@ -30,6 +31,7 @@ pub static RULES: &[&[Rule]] = &[
     steps::RULES,
     security::RULES,
     stores::RULES,
+    exposed::RULES,
     live::RULES,
     load::RULES,
     links::RULES,
