@@ -2,6 +2,7 @@
 
 mod addresses;
 mod alike;
+mod certificates;
 mod disk;
 mod exposed;
 mod identity;
@@ -17,6 +18,7 @@ mod stores;
 mod versions;
 mod voters;
 
+pub use self::exposed::is_public;
 use crate::facts::Facts;
 use crate::finding::Finding;
 use crate::rule::Rule;
@@ -31,6 +33,7 @@ pub static RULES: &[&[Rule]] = &[
     steps::RULES,
     security::RULES,
     stores::RULES,
+    certificates::RULES,
     exposed::RULES,
     live::RULES,
     load::RULES,

@@ -10,7 +10,8 @@ use quorate_doctor::{
 };
 
 use crate::ensemble::{
-    BASICS, NOT_SERVING, THREE, config, file, follower, heard, leader, looking, member, silent, srvr, twice, well, words,
+    BASICS, NOT_SERVING, THREE, config, file, follower, heard, leader, looking, member, silent,
+    srvr, twice, well, words,
 };
 use crate::planted::{Plant, plant};
 

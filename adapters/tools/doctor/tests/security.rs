@@ -8,9 +8,9 @@ use quorate_doctor::{Facts, Held, Port, Readable, Silence, Stores, Told, Words, 
 use crate::ensemble::{BASICS, THREE, file, follower, leader, srvr, well, with_files, words};
 use crate::planted::{Plant, plant};
 
-const STORES: &str = "ssl.quorum.keyStore.location=/own.p12\nssl.quorum.trustStore.location=/trust.p12\n\
+pub(crate) const STORES: &str = "ssl.quorum.keyStore.location=/own.p12\nssl.quorum.trustStore.location=/trust.p12\n\
                       fips-mode=false\nquorate.jaas.file=/jaas.conf\n";
-const TLS: &str = "sslQuorum=true\n";
+pub(crate) const TLS: &str = "sslQuorum=true\n";
 const BOTH: &str = "portUnification=true\n";
 const SASL: [&str; 4] = [
     "",
@@ -40,16 +40,17 @@ fn tls_with(more: &str) -> Facts {
 }
 
 /// A certificate that has so many days left of so many.
-fn held(left: i64, life: i64) -> Held {
+pub(crate) fn held(left: i64, life: i64) -> Held {
     let subject = "CN=zk1".to_owned();
     let (from, to) = (NOW + (left - life) * DAY, NOW + left * DAY);
-    Held { subject, from, to, dials: true, accepts: true, members: vec![ServerId(1)] }
+    let (dials, accepts, members) = (true, true, vec![ServerId(1)]);
+    Held { subject, from, to, dials, accepts, members, ..Held::default() }
 }
 
-const NOW: i64 = 1_800_000_000;
-const DAY: i64 = 86_400;
+pub(crate) const NOW: i64 = 1_800_000_000;
+pub(crate) const DAY: i64 = 86_400;
 
-fn stores(change: impl FnOnce(&mut Stores)) -> Facts {
+pub(crate) fn stores(change: impl FnOnce(&mut Stores)) -> Facts {
     let mut stores = Stores {
         id: Some(ServerId(1)),
         file: "zk1.cfg".into(),
@@ -62,7 +63,7 @@ fn stores(change: impl FnOnce(&mut Stores)) -> Facts {
 }
 
 /// The same where all members that answer are of ours.
-fn of_ours(mut facts: Facts) -> Facts {
+pub(crate) fn of_ours(mut facts: Facts) -> Facts {
     for member in &mut facts.members {
         let text = srvr("follower", 0x1_0000_0010).replace("3.9.5-293c", "3.8.0-quorate-0.1.0");
         member.client.as_mut().unwrap().answer = Ok(words(&text, ""));
@@ -265,7 +266,8 @@ fn open_at(ip: &str) -> Facts {
 /// Server 2 has an admin server there, which shows these.
 fn admin_at(ip: &str, secrets: &[&str], version: &str) -> Facts {
     let mut facts = well();
-    let stats = format!("{{\"version\":\"{version}\",\"server_stats\":{{\"server_state\":\"follower\"}}}}");
+    let stats =
+        format!("{{\"version\":\"{version}\",\"server_stats\":{{\"server_state\":\"follower\"}}}}");
     let words = Words::of_commands(b"{}", stats.as_bytes());
     let secrets = secrets.iter().map(|&name| name.to_owned()).collect();
     let told = Told { words, secrets, ..Told::default() };
@@ -377,8 +379,10 @@ fn ports_that_neighbours_alone_reach_are_not_exposed() {
 #[test]
 fn ports_that_a_fence_tls_or_a_proof_keeps_are_not_exposed() {
     let mut facts = open_at("203.0.113.7");
-    let with = |lines: &str| (1..=3).map(|id| file(id, &format!("{BASICS}{lines}{THREE}"))).collect();
-    facts.files = with("quorate.quorumAllow=members\nenforce.auth.enabled=true\nenforce.auth.schemes=sasl\n");
+    let with =
+        |lines: &str| (1..=3).map(|id| file(id, &format!("{BASICS}{lines}{THREE}"))).collect();
+    facts.files =
+        with("quorate.quorumAllow=members\nenforce.auth.enabled=true\nenforce.auth.schemes=sasl\n");
     assert_eq!(exposed(&facts), [""; 0]);
     let mut facts = open_at("203.0.113.7");
     for member in &mut facts.members {

@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::dirs::{self, Place};
 use super::http::Admin;
 use super::{host, links, logs, names, ports, reverse, stores};
+use crate::peer_tls::PeerTls;
 
 /// Configurations, and those that cannot be read.
 #[derive(Default)]
@@ -32,6 +33,8 @@ pub(super) struct Question {
     pub(super) admins: BTreeMap<ServerId, Admin>,
     /// Where members are to dial back.
     pub(super) reverse: Option<HostPort>,
+    /// What it takes to ask ports that speak TLS.
+    pub(super) tls: Option<PeerTls>,
     pub(super) budget: Duration,
 }
 
@@ -43,7 +46,7 @@ pub(super) struct Gathered {
 
 /// Looks everywhere.
 pub(super) async fn gather(question: Question) -> Gathered {
-    let Question { files, logs, dirs, bench, admins, reverse, budget } = question;
+    let Question { files, logs, dirs, bench, admins, reverse, tls, budget } = question;
     let begun = Instant::now();
     let end = begun + budget * 9 / 10;
     let mut looks = Looks::default();
@@ -66,7 +69,8 @@ pub(super) async fn gather(question: Question) -> Gathered {
     let mut facts = Facts { files, broken, now: Some(now), ..Facts::default() };
     let patience = budget / 4;
     let named = tokio::spawn(names::resolve(names::hosts(&facts), patience));
-    facts.members = ports::look(ports::targets(&facts, &admins), patience).await;
+    let mut seen = ports::look(ports::targets(&facts, &admins), patience, tls.as_ref()).await;
+    facts.members = std::mem::take(&mut seen.members);
     facts.hosts = named.await.unwrap_or_default();
     let at_home = facts.files.iter().any(|file| file.is_at_home);
     if at_home {
@@ -79,7 +83,8 @@ pub(super) async fn gather(question: Question) -> Gathered {
         let again = ports::targets(&facts, &admins);
         facts.links_before = std::mem::take(&mut facts.links);
         facts.before = std::mem::take(&mut facts.members);
-        facts.members = ports::look(again, patience).await;
+        seen = ports::look(again, patience, tls.as_ref()).await;
+        facts.members = std::mem::take(&mut seen.members);
     }
     ports::tell(&facts, &mut looks);
     if let Some(address) = reverse {
@@ -111,6 +116,11 @@ pub(super) async fn gather(question: Question) -> Gathered {
             looks.done("stores", stores.id, stores.file.display().to_string());
         }
         (facts.stores, facts.readable) = (stores, readable);
+    }
+    facts.served = stores::served(seen.shown, facts.membership());
+    facts.distrusted = stores::distrusted(&facts.stores, &facts.served);
+    for served in &facts.served {
+        looks.done("certificate", Some(served.id), served.address.to_string());
     }
     if !facts.files.is_empty() {
         facts.machine = machine_of(machine, end, &mut looks).await;

@@ -53,7 +53,7 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Failure> {
             Shown::Port(at) => ports.push(at),
         }
     }
-    let views = ask_all(ports, None, Duration::from_millis(arguments.timeout)).await;
+    let views = ask_all(ports, None, Duration::from_millis(arguments.timeout), None).await;
     let text = if arguments.json {
         lines(&survivors, &views).map_err(|error| Failure::failed(error.to_string()))?
     } else {

@@ -114,6 +114,8 @@ pub enum Silence {
     HungUp,
     /// It speaks TLS, and it was not asked through TLS.
     Tls,
+    /// It speaks TLS, and told nothing to who came through it: why.
+    Shut(String),
     /// What came is no answer.
     Strange(String),
     /// Something else.
@@ -147,7 +149,7 @@ impl fmt::Display for Silence {
             Self::Tls => f.write_str("it speaks TLS; give --tls"),
             Self::HungUp => f.write_str("it closed the connection without an answer"),
             Self::Strange(what) => write!(f, "what it sent is no answer: {what}"),
-            Self::Other(why) => f.write_str(why),
+            Self::Shut(why) | Self::Other(why) => f.write_str(why),
         }
     }
 }

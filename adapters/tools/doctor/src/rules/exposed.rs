@@ -54,18 +54,24 @@ pub(crate) const RULES: &[Rule] = &[
         why: "it tells the environment, the configuration and the properties of the JVM, passwords of stores among them, and \
               since 3.9 takes and restores snapshots",
         todo: "set admin.serverAddress=127.0.0.1, or admin.enableServer=false; name passwords by passwordPath",
-        sources: &["CVE-2025-58457", "CVE-2024-51504", "zookeeperAdmin.md, \"AdminServer configuration\""],
+        sources: &[
+            "CVE-2025-58457",
+            "CVE-2024-51504",
+            "zookeeperAdmin.md, \"AdminServer configuration\"",
+        ],
         explains: &[],
         check: exposed_admin,
     },
 ];
 
 /// Whether an address is one that others than the neighbours have a way to, as far as its number says.
-fn is_public(ip: IpAddr) -> bool {
+#[must_use]
+pub fn is_public(ip: IpAddr) -> bool {
     match ip.to_canonical() {
         IpAddr::V4(ip) => {
             // The network of providers behind their translation of addresses (RFC 6598).
-            let is_shared = Ipv4Addr::from_bits(ip.to_bits() & 0xffc0_0000) == Ipv4Addr::new(100, 64, 0, 0);
+            let is_shared =
+                Ipv4Addr::from_bits(ip.to_bits() & 0xffc0_0000) == Ipv4Addr::new(100, 64, 0, 0);
             !(ip.is_private()
                 || ip.is_loopback()
                 || ip.is_link_local()
@@ -112,7 +118,8 @@ fn exposed_quorum(facts: &Facts) -> Vec<Found> {
     let leaders = facts.members.iter().filter(|member| !is_fenced(facts, member.id));
     let seen = leaders.filter_map(|member| {
         let (port, ip) = (member.quorum.as_ref()?, bare(member.quorum.as_ref())?);
-        let said = "it takes connections, and no TLS: followers and observers come there".to_owned();
+        let said =
+            "it takes connections, and no TLS: followers and observers come there".to_owned();
         Some((member.id, Evidence::new(format!("{} at {ip}", port.address), said)))
     });
     of_all(
@@ -197,7 +204,8 @@ fn exposed_admin(facts: &Facts) -> Vec<Found> {
     for member in &facts.members {
         let (Some(port), Some(told)) = (&member.http, member.told()) else { continue };
         let is_ours = member.words().is_some_and(Words::is_ours);
-        let is_far = |ip: IpAddr| if is_ours { is_public(ip) } else { !ip.to_canonical().is_loopback() };
+        let is_far =
+            |ip: IpAddr| if is_ours { is_public(ip) } else { !ip.to_canonical().is_loopback() };
         let open = port.bare.filter(|ip| is_far(*ip));
         if open.is_none() && told.secrets.is_empty() {
             continue;

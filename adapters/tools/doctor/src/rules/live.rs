@@ -165,7 +165,7 @@ fn no_majority(facts: &Facts) -> Vec<Found> {
 fn is_there(facts: &Facts, member: &Member) -> bool {
     let is_mute =
         matches!(member.silence(), Some(Silence::HungUp | Silence::NoAnswer | Silence::Strange(_)));
-    let is_secret = member.silence() == Some(&Silence::Tls);
+    let is_secret = matches!(member.silence(), Some(Silence::Tls | Silence::Shut(_)));
     member.answers() || is_secret || (facts.speaks_tls() && is_mute)
 }
 
@@ -246,6 +246,7 @@ fn port_closed(facts: &Facts) -> Vec<Found> {
             | Silence::NoAnswer
             | Silence::HungUp
             | Silence::Tls
+            | Silence::Shut(_)
             | Silence::Strange(_)
             | Silence::Other(_) => {
                 ("nothing listens there", "start the server; if it runs, correct its election port")
