@@ -47,9 +47,10 @@ fn seen(lines: &str) -> Option<Value> {
         let (cfg, log) = (cfg.display(), ensemble.log(id));
         script += &format!("{QUORATE} serve {cfg} >/dev/null 2>{} &\n", log.display());
     }
-    let ports: Vec<_> = ensemble.client.iter().map(|port| format!("{PUBLIC}:{port}")).collect();
     let files: Vec<_> = (1..=3).map(|id| ensemble.cfg(id).display().to_string()).collect();
-    script += &format!("{QUORATE} wait --ready --timeout 60s {} >&2\n", ports.join(" "));
+    for port in &ensemble.client {
+        script += &format!("{QUORATE} wait --ready --timeout 60s {PUBLIC}:{port} >&2\n");
+    }
     script += &format!("{QUORATE} doctor --json {}\n", files.join(" "));
     let output = elsewhere(&script)?;
     let report = serde_json::from_str(stdout(&output));

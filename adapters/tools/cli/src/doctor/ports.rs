@@ -103,11 +103,14 @@ fn guessed(facts: &Facts) -> Option<u16> {
     (hosts.len() == members).then_some(port)
 }
 
-/// What members said, and the certificates that they showed, in DER.
+/// A member, the port at which it showed certificates, and these, in DER.
+pub(super) type Shown = (ServerId, HostPort, Vec<Vec<u8>>);
+
+/// What members said, and what they showed.
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) members: Vec<Member>,
-    pub(super) shown: Vec<(ServerId, HostPort, Vec<Vec<u8>>)>,
+    pub(super) shown: Vec<Shown>,
 }
 
 /// Asks all of them at once; through TLS where they speak it and there is what it takes.

@@ -109,7 +109,7 @@ fn page(survivors: &[Survivor], views: &[View], paint: Paint) -> String {
 }
 
 fn answer(view: &View) -> String {
-    let View { address, error, answer } = view;
+    let View { address, error, answer, certificate: _ } = view;
     match (answer, error) {
         (Some(Belief { id, state, leader, peer_epoch, zxid, .. }), _) => {
             let state = match state {
