@@ -1,6 +1,7 @@
 //! What stands in the place of TLS to ports between servers in a build without it: no option, and nothing to come with.
 
 use clap::Args;
+use quorate_tokio::core::id::ServerId;
 use tokio::net::TcpStream;
 
 use crate::failure::Failure;
@@ -25,6 +26,11 @@ impl PeerTlsArguments {
 impl PeerTls {
     /// There is nobody to ask.
     pub(crate) const fn is_both(&self) -> bool {
+        match *self {}
+    }
+
+    /// There is nobody to come.
+    pub(crate) const fn id(&self, _: ServerId) -> ServerId {
         match *self {}
     }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use clap::Args;
 use quorate_keystore::rustls_pki_types::CertificateDer;
 use quorate_tls::{Failure as Refusal, Reason, Settings, StoreFile, StorePassword, Tls};
+use quorate_tokio::core::id::ServerId;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
@@ -18,8 +19,10 @@ use crate::tls::{self, Store};
 /// What is said of TLS between servers.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct PeerTlsArguments {
-    /// Where servers speak TLS among themselves, through it: with the stores that ssl.quorum.* of this file name. Servers
-    /// tell more to a certificate that names no member of theirs.
+    /// Where servers speak TLS among themselves, through it: with the stores that ssl.quorum.* of this file name.
+    ///
+    /// Servers tell nothing to a member's certificate under another id: give it one that names no member. Where
+    /// quorate.ssl.identity=id, it names the id that it comes with, urn:quorate:server:N with N above 255.
     #[arg(long, value_name = "ZOO.CFG")]
     tls: Option<PathBuf>,
 }
@@ -30,6 +33,8 @@ pub(crate) struct PeerTls {
     tls: Arc<Tls>,
     /// Whether its servers speak without TLS, too.
     is_both: bool,
+    /// The id that its own certificate says, if that is none of a server's.
+    id: Option<ServerId>,
 }
 
 impl PeerTlsArguments {
@@ -56,7 +61,13 @@ impl PeerTls {
         };
         let settings = Settings::new(store(own, "keyStore")?, store(trusted, "trustStore")?);
         let tls = Tls::open(settings).map_err(|error| usage(&error))?;
-        Ok(Self { tls: Arc::new(tls), is_both })
+        let id = tls.own_names().ids.into_iter().find(|id| !ServerId::CONFIGURABLE.contains(&id.0));
+        Ok(Self { tls: Arc::new(tls), is_both, id })
+    }
+
+    /// The id to come with, where this one is random.
+    pub(crate) fn id(&self, random: ServerId) -> ServerId {
+        self.id.unwrap_or(random)
     }
 
     /// Whether the file says that servers speak without TLS, too.

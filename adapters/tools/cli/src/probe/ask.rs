@@ -71,7 +71,7 @@ pub(crate) enum AskError {
     Handshake(String),
     /// It ended the connection behind the handshake.
     #[error(
-        "through TLS: it let the probe not in: {0}; under an id of its own the probe needs a certificate that names no member"
+        "through TLS: it let the probe not in, which needs a certificate that names no member: {0}"
     )]
     NotLetIn(String),
     #[error("what it sent is no notification: {0}")]
@@ -104,14 +104,14 @@ pub(crate) async fn ask(
 /// as a member of an election by generation.
 async fn ask_plain(at: HostPort, id: ServerId, patience: Duration) -> Result<Answer, AskError> {
     let answered = match ask_by(Protocol::Fast, &at, id, patience, None).await {
-        (Err(error @ (AskError::Read(_) | AskError::HungUp)), _) => {
+        (Err(error @ (AskError::Write(_) | AskError::Read(_) | AskError::HungUp)), _) => {
             let again = ask_by(Protocol::Generation, &at, id, patience, None).await;
             again.0.map_err(|_| error)
         }
         (answered, _) => answered,
     };
     match answered {
-        Err(AskError::Read(_) | AskError::HungUp | AskError::Garbled(_))
+        Err(AskError::Write(_) | AskError::Read(_) | AskError::HungUp | AskError::Garbled(_))
             if speaks_tls(&at, patience).await =>
         {
             Err(AskError::Tls)
@@ -122,9 +122,13 @@ async fn ask_plain(at: HostPort, id: ServerId, patience: Duration) -> Result<Ans
 
 /// The same through TLS.
 async fn ask_through(at: HostPort, id: ServerId, patience: Duration, tls: &PeerTls) -> Asked {
+    let id = tls.id(id);
     let (answer, served) = ask_by(Protocol::Fast, &at, id, patience, Some(tls)).await;
     let not_let_in = |error: AskError| match error {
         AskError::HungUp => AskError::NotLetIn("it hung up".to_owned()),
+        AskError::Read(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            AskError::NotLetIn("it hung up".to_owned())
+        }
         AskError::Read(error) | AskError::Write(error) => AskError::NotLetIn(error.to_string()),
         other => other,
     };
