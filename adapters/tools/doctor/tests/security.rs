@@ -379,10 +379,9 @@ fn ports_that_neighbours_alone_reach_are_not_exposed() {
 #[test]
 fn ports_that_a_fence_tls_or_a_proof_keeps_are_not_exposed() {
     let mut facts = open_at("203.0.113.7");
-    let with =
-        |lines: &str| (1..=3).map(|id| file(id, &format!("{BASICS}{lines}{THREE}"))).collect();
-    facts.files =
-        with("quorate.quorumAllow=members\nenforce.auth.enabled=true\nenforce.auth.schemes=sasl\n");
+    let lines =
+        "quorate.quorumAllow=members\nenforce.auth.enabled=true\nenforce.auth.schemes=sasl\n";
+    facts.files = (1..=3).map(|id| file(id, &format!("{BASICS}{lines}{THREE}"))).collect();
     assert_eq!(exposed(&facts), [""; 0]);
     let mut facts = open_at("203.0.113.7");
     for member in &mut facts.members {
