@@ -124,22 +124,24 @@ async fn ask_plain(at: HostPort, id: ServerId, patience: Duration) -> Result<Ans
 async fn ask_through(at: HostPort, id: ServerId, patience: Duration, tls: &PeerTls) -> Asked {
     let id = tls.id(id);
     let (answer, served) = ask_by(Protocol::Fast, &at, id, patience, Some(tls)).await;
-    let not_let_in = |error: AskError| match error {
-        AskError::HungUp => AskError::NotLetIn("it hung up".to_owned()),
-        AskError::Read(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            AskError::NotLetIn("it hung up".to_owned())
-        }
-        AskError::Read(error) | AskError::Write(error) => AskError::NotLetIn(error.to_string()),
-        other => other,
-    };
     let answer = match answer {
         Err(error @ (AskError::Read(_) | AskError::Write(_) | AskError::HungUp)) => {
             let again = ask_by(Protocol::Generation, &at, id, patience, Some(tls)).await;
-            again.0.map_err(|_| not_let_in(error))
+            again.0.map_err(|_| AskError::NotLetIn(end(&error)))
         }
         answer => answer,
     };
     Asked { answer, served }
+}
+
+/// How a server ended the connection behind the handshake.
+fn end(error: &AskError) -> String {
+    if let AskError::Read(error) | AskError::Write(error) = error {
+        if error.kind() != io::ErrorKind::UnexpectedEof {
+            return error.to_string();
+        }
+    }
+    "it hung up".to_owned()
 }
 
 /// The certificates that a port shows, without a word behind the handshake.
