@@ -2,10 +2,10 @@
 
 use clap::Args;
 use quorate_tokio::core::id::ServerId;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 use crate::failure::Failure;
-use crate::probe::Stream;
 
 /// There is nothing to say.
 #[derive(Clone, Debug, Default, Args)]
@@ -14,6 +14,10 @@ pub(crate) struct PeerTlsArguments {}
 /// There is none.
 #[derive(Clone, Debug)]
 pub(crate) enum PeerTls {}
+
+/// A connection, with TLS or without.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 impl PeerTlsArguments {
     /// None.

@@ -9,11 +9,11 @@ use clap::Args;
 use quorate_keystore::rustls_pki_types::CertificateDer;
 use quorate_tls::{Failure as Refusal, Reason, Settings, StoreFile, StorePassword, Tls};
 use quorate_tokio::core::id::ServerId;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::failure::Failure;
-use crate::probe::Stream;
 use crate::tls::{self, Store};
 
 /// What is said of TLS between servers.
@@ -36,6 +36,10 @@ pub(crate) struct PeerTls {
     /// The id that its own certificate says, if that is none of a server's.
     id: Option<ServerId>,
 }
+
+/// A connection, with TLS or without.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 impl PeerTlsArguments {
     /// Reads the stores; none if there is to be no TLS. Blocks.

@@ -36,7 +36,7 @@ use quorate_tokio::core::id::ServerId;
 use serde::Serialize;
 use tokio::task::JoinError;
 
-pub(crate) use self::ask::{AskError, Asked, Stream, ask, look, speaks_tls};
+pub(crate) use self::ask::{AskError, Asked, ask, look, speaks_tls};
 use self::compare::{Finding, compare};
 use self::page::table;
 use crate::address::address;

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::dirs::{self, Place};
 use super::http::Admin;
-use super::ports::Shown;
+use super::stores::Handshake;
 use super::{host, links, logs, names, ports, reverse, stores};
 use crate::peer_tls::PeerTls;
 
@@ -130,7 +130,7 @@ pub(super) async fn gather(question: Question) -> Gathered {
 }
 
 /// What is in the stores that were read, and what members have shown.
-fn certificates(facts: &mut Facts, looks: &mut Looks, shown: Vec<Shown>) {
+fn certificates(facts: &mut Facts, looks: &mut Looks, shown: Vec<Handshake>) {
     for stores in &facts.stores {
         looks.done("stores", stores.id, stores.file.display().to_string());
     }

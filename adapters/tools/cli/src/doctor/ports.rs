@@ -16,6 +16,7 @@ use tokio::task::JoinError;
 use tokio::time::timeout;
 
 use super::http::{self, Admin, silence_of};
+use super::stores::Handshake;
 use crate::peer_tls::PeerTls;
 use crate::probe::{self, AskError, Asked};
 use crate::word;
@@ -103,14 +104,11 @@ fn guessed(facts: &Facts) -> Option<u16> {
     (hosts.len() == members).then_some(port)
 }
 
-/// A member, the port at which it showed certificates, and these, in DER.
-pub(super) type Shown = (ServerId, HostPort, Vec<Vec<u8>>);
-
 /// What members said, and what they showed.
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) members: Vec<Member>,
-    pub(super) shown: Vec<Shown>,
+    pub(super) shown: Vec<Handshake>,
 }
 
 /// Asks all of them at once; through TLS where they speak it and there is what it takes.

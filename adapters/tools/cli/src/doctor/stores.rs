@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use quorate_doctor::{ConfigFile, Distrust, Held, Readable, Served, Stores};
 use quorate_keystore::rustls_pki_types::CertificateDer;
+use quorate_tokio::core::address::HostPort;
 use quorate_tokio::core::id::ServerId;
 use quorate_tokio::core::membership::Membership;
 
-use super::ports;
 use crate::peer_tls::distrust;
 use crate::tls::{self, Found, Shown};
 
@@ -83,8 +83,11 @@ fn held(shown: Vec<Shown>) -> Vec<Held> {
     shown.into_iter().map(held).collect()
 }
 
+/// A member, the port at which it showed certificates, and these, in DER.
+pub(super) type Handshake = (ServerId, HostPort, Vec<Vec<u8>>);
+
 /// What members showed in handshakes, read for the members that there are.
-pub(super) fn served(shown: Vec<ports::Shown>, membership: Option<&Membership>) -> Vec<Served> {
+pub(super) fn served(shown: Vec<Handshake>, membership: Option<&Membership>) -> Vec<Served> {
     let members = membership.map_or(&[] as &[_], |membership| membership.members());
     let served = shown.into_iter().map(|(id, address, chain)| {
         let chain: Vec<_> = chain.into_iter().map(CertificateDer::from).collect();

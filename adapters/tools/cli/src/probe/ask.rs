@@ -20,12 +20,12 @@ use quorate_tokio::core::vote::{Round, ServerState, Standing, Vote};
 use quorate_tokio::core::wire::{self, DecodeError};
 use quorate_tokio::core::zxid::{Epoch, Zxid};
 use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::task::JoinError;
 use tokio::time::{timeout, timeout_at};
 
-use crate::peer_tls::PeerTls;
+use crate::peer_tls::{PeerTls, Stream};
 
 /// The answer of a server.
 #[derive(Debug)]
@@ -171,10 +171,6 @@ const EMPTY_HELLO: [u8; 9] = [0x16, 3, 1, 0, 4, 1, 0, 0, 0];
 const ALERT: [u8; 2] = [0x15, 3];
 /// Who speaks TLS says so at once.
 const ALERT_TIME: Duration = Duration::from_secs(1);
-
-/// A connection, with TLS or without.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// One connection: the answer, and the certificates that were shown.
 async fn ask_by(
