@@ -165,6 +165,17 @@ impl<'a> Certificate<'a> {
         self.issuer == other.subject
     }
 
+    /// What is too weak about it: the digest that its issuer signed, unless it is its own issuer, or its key.
+    #[must_use]
+    pub fn weakness(&self) -> Option<String> {
+        let is_own_issuer = self.issuer == self.subject;
+        let digest = self.broken_signature().filter(|_| !is_own_issuer);
+        let key = self.public_key().ok().filter(|key| !key.is_fit());
+        digest
+            .map(|digest| format!("is signed with {digest}"))
+            .or_else(|| key.map(|key| format!("has a key that is too weak, {key}")))
+    }
+
     pub(crate) fn has_subject_of(&self, other: &Self) -> bool {
         self.subject == other.subject
     }

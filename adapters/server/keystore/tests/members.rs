@@ -2,9 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use quorate_keystore::rustls_pki_types::CertificateDer;
+use quorate_keystore::rustls_pki_types::pem::PemObject;
 use quorate_keystore::{Certificate, Unusable, usable_by_a_member};
 
-use crate::fixtures::keys;
+use crate::fixtures::{bytes, keys};
 
 #[test]
 fn a_member_accepts_and_dials() {
@@ -61,4 +63,15 @@ fn a_certificate_names_its_hosts_and_no_others() {
     let alone = keys("self-signed.jks").unwrap();
     let alone = Certificate::read(&alone.chain[0]).unwrap();
     assert!(alone.names_host("zk1.test") && !alone.names_host("zk2.test"));
+}
+
+#[test]
+fn what_is_too_weak_about_a_certificate_is_said() {
+    let weakness = |name: &str| {
+        let der = CertificateDer::from_pem_slice(&bytes(name)).unwrap();
+        Certificate::read(&der).unwrap().weakness()
+    };
+    assert_eq!(weakness("pkcs8-ec.pem"), None);
+    assert_eq!(weakness("weak-rsa.pem").unwrap(), "has a key that is too weak, RSA of 1024 bits");
+    assert_eq!(weakness("sha1-signed.pem").unwrap(), "is signed with SHA-1 with ECDSA");
 }

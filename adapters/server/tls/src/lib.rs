@@ -57,5 +57,5 @@ pub use settings::{
     ClientAuth, CloseOnReload, RevokedFile, Settings, StoreFile, StorePassword, Suite, Versions,
     store_kind,
 };
-pub use tls::{Notice, Tls, end_of, names_of};
+pub use tls::{Notice, Tls, end_of, names_of, trusted_by};
 pub use verifier::Check;

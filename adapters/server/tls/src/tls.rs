@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use quorate_keystore::{KeyStore, Unusable, usable_by_a_member};
 use rustls::client::Resumption;
+use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::server::{NoServerSessionStorage, ProducesTickets};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
@@ -18,11 +19,11 @@ use crate::error::{StoreError, TlsError};
 use crate::marks::Marks;
 use crate::names::PeerNames;
 use crate::provider::provider;
-use crate::reason::Failure;
-use crate::settings::{Settings, StoreFile};
+use crate::reason::{Failure, Reason};
+use crate::settings::{Settings, StoreFile, Versions};
 use crate::stores;
 use crate::trust::TrustSet;
-use crate::verifier::{Check, Verifier};
+use crate::verifier::{Check, Onlooker, Verifier};
 
 /// What its operator should know about a store that can be used all the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,18 +147,57 @@ impl Tls {
             client_auth: self.settings.client_auth,
             check: Some(check),
         };
-        // Its certificate is shown whatever authorities the other side names: it may be known there for itself.
+        self.dialling(Arc::new(verifier))
+    }
+
+    /// For one look at who answers: any certificate is taken, and it is up to whoever looks what it is worth
+    /// ([`Tls::still_trusts`]).
+    ///
+    /// # Errors
+    ///
+    /// rustls's, which it has had at the start already.
+    pub fn onlooker(&self) -> Result<Arc<ClientConfig>, TlsError> {
+        self.dialling(Arc::new(Onlooker(self.provider.signature_verification_algorithms)))
+    }
+
+    /// Its certificate is shown whatever authorities the other side names: it may be known there for itself.
+    fn dialling(
+        &self,
+        verifier: Arc<dyn ServerCertVerifier>,
+    ) -> Result<Arc<ClientConfig>, TlsError> {
         let own = Arc::new(SingleCertAndKey::from(Arc::clone(&self.own)));
         let mut dialler = ClientConfig::builder_with_provider(Arc::clone(&self.provider))
             .with_protocol_versions(&self.versions)?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(verifier))
+            .with_custom_certificate_verifier(verifier)
             .with_client_cert_resolver(own);
         dialler.enable_sni = false;
         dialler.enable_early_data = false;
         dialler.resumption = Resumption::disabled();
         Ok(Arc::new(dialler))
     }
+}
+
+/// Whether the holder of these certificates, its own first, would be trusted now by who has these authorities; `dialled`
+/// says whether it is the one that was dialled.
+///
+/// # Errors
+///
+/// Why not.
+pub fn trusted_by(
+    authorities: &[CertificateDer<'static>],
+    certificates: &[CertificateDer<'_>],
+    dialled: bool,
+) -> Result<(), Failure> {
+    let Some((leaf, chain)) = certificates.split_first() else { return Ok(()) };
+    let both = Versions { tls12: true, tls13: true };
+    let provider = provider(both, &[]);
+    let provider = provider.map_err(|error| Failure::new(Reason::Malformed, error.to_string()))?;
+    let trust = TrustSet::new(authorities.to_vec(), None);
+    let side = if dialled { Side::Accepts } else { Side::Dials };
+    let algorithms = &provider.signature_verification_algorithms;
+    let checked = trust.check(leaf, chain, UnixTime::now(), side, algorithms);
+    checked.map(drop).map_err(|error| Failure::of(&std::io::Error::other(error)))
 }
 
 /// The names in a certificate that was verified.

@@ -3,8 +3,10 @@
 use std::io::{Read, Write};
 use std::sync::Arc;
 
-use quorate_tls::rustls::{ClientConnection, Connection, ServerConnection};
-use quorate_tls::{Check, Failure, Reason, Tls, Versions, names_of};
+use quorate_tls::rustls::pki_types::CertificateDer;
+use quorate_tls::rustls::pki_types::pem::PemObject;
+use quorate_tls::rustls::{ClientConfig, ClientConnection, Connection, ServerConnection};
+use quorate_tls::{Check, Failure, Reason, Tls, Versions, names_of, trusted_by};
 
 use crate::made::{Authority, Dir, Leaf, accepting_only, but, params, self_signed, with_id};
 
@@ -12,8 +14,12 @@ use crate::made::{Authority, Dir, Leaf, accepting_only, but, params, self_signed
 pub(crate) type Outcome = (Option<Reason>, Option<Reason>);
 
 pub(crate) fn connect(dials: &Tls, accepts: &Tls, check: Check) -> (Outcome, ClientConnection) {
+    connect_by(dials.dialler(check).unwrap(), accepts)
+}
+
+fn connect_by(dialler: Arc<ClientConfig>, accepts: &Tls) -> (Outcome, ClientConnection) {
     let dummy = "quorate.invalid".try_into().unwrap();
-    let mut client = ClientConnection::new(dials.dialler(check).unwrap(), dummy).unwrap();
+    let mut client = ClientConnection::new(dialler, dummy).unwrap();
     let mut server = ServerConnection::new(accepts.acceptor()).unwrap();
     let mut outcome = (None, None);
     for _ in 0..10 {
@@ -210,4 +216,26 @@ fn a_certificate_may_be_for_a_server_by_its_id() {
         _ => Err(Failure::new(Reason::Identity, names.to_string())),
     });
     assert_eq!(connect(&tls, &tls, seven).0, (None, None));
+}
+
+#[test]
+fn an_onlooker_sees_whoever_answers_and_may_then_ask_who_would_trust_it() {
+    let dir = Dir::new("onlooker");
+    let (ours, theirs) = (Authority::new("ours"), Authority::new("theirs"));
+    let looks = opened(&dir, "1", &ours.sign(&params(&["zk1.test"])), &[&ours.pem()]);
+    let both = [ours.pem(), theirs.pem()];
+    let both: Vec<_> = both.iter().map(String::as_str).collect();
+    let answers = opened(&dir, "2", &theirs.sign(&params(&["zk2.test"])), &both);
+    let (outcome, client) = connect_by(looks.onlooker().unwrap(), &answers);
+    assert_eq!(outcome, (None, None));
+    let shown = client.peer_certificates().unwrap();
+    assert_eq!(names_of(&shown[0]).unwrap().hosts, ["zk2.test"]);
+    let unknown = Reason::UnknownAuthority;
+    assert_eq!(looks.still_trusts(shown, true).unwrap_err().reason, unknown);
+    let der = |of: &Authority| CertificateDer::from_pem_slice(of.pem().as_bytes()).unwrap();
+    assert_eq!(trusted_by(&[der(&ours)], shown, true).unwrap_err().reason, unknown);
+    assert_eq!(trusted_by(&[der(&ours), der(&theirs)], shown, true), Ok(()));
+    // Of the same name, and not the same.
+    let other = der(&Authority::new("theirs"));
+    assert_eq!(trusted_by(&[other], shown, true).unwrap_err().reason, unknown);
 }

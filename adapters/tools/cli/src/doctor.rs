@@ -40,6 +40,7 @@ use crate::duration::{DurationError, duration};
 use crate::failure::Failure;
 use crate::migrate::{Source, source};
 use crate::paint::Paint;
+use crate::peer_tls::PeerTlsArguments;
 use crate::utc::utc;
 
 /// Say what is wrong with an ensemble, and what to do about it.
@@ -67,6 +68,8 @@ pub(crate) struct Arguments {
     /// ZooKeeper's servers keep a mailbox for that id until they are restarted, and warn in their logs.
     #[arg(long, value_name = "HOST:PORT", value_parser = address)]
     reverse: Option<HostPort>,
+    #[command(flatten)]
+    tls: PeerTlsArguments,
     /// Measure how long writes take to be safe, in a file beside each server's log: it is removed again.
     #[arg(long)]
     bench_disk: bool,
@@ -125,6 +128,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         bench: arguments.bench_disk,
         admins: arguments.member.into_iter().collect(),
         reverse: arguments.reverse,
+        tls: arguments.tls.open()?,
         budget: arguments.budget,
     };
     let Gathered { facts, looks } = gather(question).await;

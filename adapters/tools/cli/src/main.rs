@@ -60,6 +60,8 @@ mod operate;
 mod operator;
 mod own_id;
 mod paint;
+#[cfg_attr(not(feature = "tls"), path = "no_peer_tls.rs")]
+mod peer_tls;
 mod play;
 mod probe;
 mod process;

@@ -15,6 +15,9 @@
 //!   notifications, if `standaloneEnabled=false`;
 //! - the vote can't win: LOOKING in round 0, without a candidate and without a history.
 //!
+//! A port that speaks TLS tells nobody anything who has no certificate. With `--tls` it is asked through TLS; what it shows is
+//! told in any case.
+//!
 //! What it does not do: it never takes part in an election, and it does not wait until all have answered.
 
 mod ask;
@@ -31,13 +34,15 @@ use clap::Args;
 use quorate_tokio::core::address::HostPort;
 use quorate_tokio::core::id::ServerId;
 use serde::Serialize;
+use tokio::task::JoinError;
 
-pub(crate) use self::ask::{AskError, ask};
+pub(crate) use self::ask::{AskError, Asked, ask, look, speaks_tls};
 use self::compare::{Finding, compare};
 use self::page::table;
 use crate::address::address;
 use crate::failure::Failure;
 use crate::paint::Paint;
+use crate::peer_tls::{PeerTls, PeerTlsArguments};
 
 /// Ask election ports what their servers believe.
 ///
@@ -58,12 +63,15 @@ pub(crate) struct Arguments {
     /// The id to introduce the probe with: larger than any server's, and no other probe's. Random if absent.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(256..i64::MAX))]
     id: Option<i64>,
+    #[command(flatten)]
+    tls: PeerTlsArguments,
 }
 
 /// Asks all at once, and prints what they answered.
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let patience = Duration::from_millis(arguments.timeout);
-    let views = ask_all(arguments.servers, arguments.id, patience).await;
+    let tls = arguments.tls.open()?;
+    let views = ask_all(arguments.servers, arguments.id, patience, tls).await;
     let findings = compare(&views);
     let reached = views.iter().any(|view| view.answer.is_some());
     let agree = reached && findings.is_empty();
@@ -86,19 +94,20 @@ pub(crate) async fn ask_all(
     servers: Vec<HostPort>,
     id: Option<i64>,
     patience: Duration,
+    tls: Option<PeerTls>,
 ) -> Vec<View> {
     let id = ServerId(id.unwrap_or_else(random_id));
     let asked: Vec<_> = servers
         .into_iter()
         .map(|at| {
-            let question = ask(at.clone(), id, patience);
+            let question = ask(at.clone(), id, patience, tls.clone());
             (at, tokio::spawn(question))
         })
         .collect();
     let mut views = Vec::new();
     for (at, answer) in asked {
-        let answer = answer.await.unwrap_or_else(|error| Err(error.into()));
-        views.push(View::new(&at, answer));
+        let failed = |error: JoinError| Asked { answer: Err(error.into()), served: Vec::new() };
+        views.push(View::new(&at, answer.await.unwrap_or_else(failed)));
     }
     views
 }

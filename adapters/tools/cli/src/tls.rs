@@ -17,7 +17,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
 
-pub(crate) use self::check::{Found, Shown};
+pub(crate) use self::check::{Found, Shown, shown};
 pub(crate) use self::settings::read;
 #[cfg(feature = "tls")]
 pub(crate) use self::settings::{Store, client_stores};

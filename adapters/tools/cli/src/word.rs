@@ -1,6 +1,7 @@
 //! A four-letter word to a client port, and its answer: within a time, and of no more than so many bytes.
 
 use std::io;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use quorate_tokio::core::address::HostPort;
@@ -30,16 +31,26 @@ pub(crate) async fn ask(
     word: &str,
     patience: Duration,
 ) -> Result<Vec<u8>, WordError> {
+    ask_from(at, word, patience).await.map(|(answer, _)| answer)
+}
+
+/// The same, and which address it came from.
+pub(crate) async fn ask_from(
+    at: &HostPort,
+    word: &str,
+    patience: Duration,
+) -> Result<(Vec<u8>, IpAddr), WordError> {
     let by = Instant::now() + patience;
     let mut socket = match timeout_at(by, connect(at)).await {
         Ok(connected) => connected?,
         Err(_) => return Err(WordError::ConnectLate(patience)),
     };
     let answer = async {
+        let from = socket.peer_addr()?.ip();
         socket.write_all(word.as_bytes()).await?;
         let mut answer = Vec::new();
         socket.take(ANSWER_MAX).read_to_end(&mut answer).await?;
-        Ok(answer)
+        Ok((answer, from))
     };
     match timeout_at(by, answer).await {
         Ok(answer) => answer.map_err(WordError::Broken),

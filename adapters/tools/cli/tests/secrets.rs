@@ -190,6 +190,9 @@ fn no_secret_stands_in_what_servers_and_tools_say() {
     outspoken.says_nothing(&["tls", "check", cfg, "--json"]);
     outspoken.says_nothing(&["doctor", cfg, "--logs", log, "--budget", "3s"]);
     outspoken.says_nothing(&["doctor", cfg, "--json", "--budget", "3s"]);
+    outspoken.says_nothing(&["doctor", cfg, "--json", "--budget", "3s", "--tls", cfg]);
+    let election = format!("127.0.0.1:{}", ensemble.election[0]);
+    outspoken.says_nothing(&["probe", &election, "--tls", cfg]);
     outspoken.says_nothing(&["migrate", cfg]);
     outspoken.says_nothing(&["timeline", log]);
     drop(servers);

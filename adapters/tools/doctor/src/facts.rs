@@ -24,7 +24,7 @@ pub use self::disk::{Bench, DataDir, Space, Stray};
 pub use self::link::Link;
 pub use self::log::{Log, LogLine};
 pub use self::member::{Heard, Member, Port, Silence, Told};
-pub use self::store::{Held, Readable, Stores};
+pub use self::store::{Distrust, Held, Readable, Served, Stores};
 use crate::file::ConfigFile;
 
 /// All that was seen.
@@ -46,6 +46,10 @@ pub struct Facts {
     pub dirs: Vec<DataDir>,
     /// The key and trust stores of servers on this machine.
     pub stores: Vec<Stores>,
+    /// What members showed in handshakes.
+    pub served: Vec<Served>,
+    /// Which of them the stores here do not trust, and which of one another.
+    pub distrusted: Vec<Distrust>,
     /// Files with secrets of servers on this machine that others may read.
     pub readable: Vec<Readable>,
     /// When it was looked, in seconds since 1970; none if that does not matter.

@@ -47,7 +47,15 @@ impl Fault {
     pub fn is_in(&self, version: Version) -> bool {
         (self.has)(version)
     }
+
+    /// Whether there is no release without it yet.
+    pub fn is_open(&self) -> bool {
+        self.fixed == NONE
+    }
 }
+
+/// In place of releases.
+const NONE: &str = "no release";
 
 /// The faults of a version, the worst first.
 pub fn faults_of(version: Version) -> impl Iterator<Item = &'static Fault> {
@@ -129,7 +137,7 @@ pub const FAULTS: [Fault; 9] = [
         issues: &["ZOOKEEPER-4882", "ZOOKEEPER-4883", "ZOOKEEPER-4837"],
         what: "stops when the counter of transactions is full, may have a hole after its disk failed, and may keep an \
                ephemeral node of a session that is gone",
-        fixed: "no release",
+        fixed: NONE,
         level: Level::Notice,
         endangers_replacement: false,
         has: |_| true,

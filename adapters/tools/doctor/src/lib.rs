@@ -22,6 +22,7 @@ mod page;
 mod report;
 mod rule;
 mod rules;
+mod vulnerability;
 mod words;
 
 #[doc = include_str!("../README.md")]
@@ -31,8 +32,8 @@ pub struct Readme;
 
 pub use crate::diagnosis::diagnose;
 pub use crate::facts::{
-    Address, Bench, DataDir, Facts, Heard, Held, Link, Log, LogLine, Machine, Member, Port,
-    Process, Readable, Silence, Space, Stores, Stray, Told,
+    Address, Bench, DataDir, Distrust, Facts, Heard, Held, Link, Log, LogLine, Machine, Member,
+    Port, Process, Readable, Served, Silence, Space, Stores, Stray, Told,
 };
 pub use crate::file::{ConfigFile, client_ports};
 pub use crate::finding::{Evidence, Finding, Level, Subject};
@@ -41,5 +42,6 @@ pub use crate::meaning::Meaning;
 pub use crate::page::{Paint, text};
 pub use crate::report::{Looked, Looks, NotLooked, Report, Summary};
 pub use crate::rule::Rule;
-pub use crate::rules::{RULES, rule, rules};
+pub use crate::rules::{RULES, is_public, rule, rules};
+pub use crate::vulnerability::{VULNERABILITIES, Vulnerability, first_without, vulnerabilities_of};
 pub use crate::words::Words;

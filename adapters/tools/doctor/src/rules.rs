@@ -2,7 +2,9 @@
 
 mod addresses;
 mod alike;
+mod certificates;
 mod disk;
+mod exposed;
 mod identity;
 mod links;
 mod live;
@@ -16,6 +18,7 @@ mod stores;
 mod versions;
 mod voters;
 
+pub use self::exposed::is_public;
 use crate::facts::Facts;
 use crate::finding::Finding;
 use crate::rule::Rule;
@@ -30,6 +33,8 @@ pub static RULES: &[&[Rule]] = &[
     steps::RULES,
     security::RULES,
     stores::RULES,
+    certificates::RULES,
+    exposed::RULES,
     live::RULES,
     load::RULES,
     links::RULES,

@@ -84,8 +84,8 @@ pub(crate) fn member(id: i64, election: Result<Heard, Silence>, words: Words) ->
     Member {
         id: ServerId(id),
         role: Role::Participant,
-        election: Some(Port { address: at(3888), answer: election }),
-        client: Some(Port { address: at(2181), answer: Ok(words) }),
+        election: Some(Port::new(at(3888), election)),
+        client: Some(Port::new(at(2181), Ok(words))),
         quorum: None,
         http: None,
     }

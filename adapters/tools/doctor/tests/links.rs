@@ -11,9 +11,9 @@ use crate::planted::{Plant, plant};
 /// What an admin server said.
 fn telling(mut member: Member, unreached: &[i64]) -> Member {
     let unreached = unreached.iter().map(|id| (ServerId(*id), "timed out".to_owned()));
-    let told = Told { words: Words::default(), unreached: unreached.collect() };
+    let told = Told { unreached: unreached.collect(), ..Told::default() };
     let address = HostPort { host: "zk1".to_owned(), port: 8080 };
-    member.http = Some(Port { address, answer: Ok(told) });
+    member.http = Some(Port::new(address, Ok(told)));
     member
 }
 
@@ -130,7 +130,7 @@ fn commands_of_an_admin_server_say_what_four_letter_words_do() {
     let closed = "srvr is not executed because it is not in the whitelist.\n";
     let mut member = telling(follower(1), &[]);
     member.client.as_mut().unwrap().answer = Ok(words(closed, closed));
-    member.http.as_mut().unwrap().answer = Ok(Told { words: told.clone(), unreached: Vec::new() });
+    member.http.as_mut().unwrap().answer = Ok(Told { words: told.clone(), ..Told::default() });
     assert_eq!(member.words(), Some(&told));
     assert_eq!(member.client_words().unwrap().refused, ["srvr", "mntr"]);
     let open = follower(1);

@@ -4,10 +4,14 @@ use quorate_core::address::HostPort;
 use quorate_core::membership::Role;
 use quorate_core::vote::ServerState;
 use quorate_doctor::Level::{Error, Notice, Warning};
-use quorate_doctor::{Facts, Member, Port, Silence, diagnose};
+use quorate_doctor::{
+    Facts, Member, Port, Silence, VULNERABILITIES, Version, diagnose, first_without,
+    vulnerabilities_of,
+};
 
 use crate::ensemble::{
-    NOT_SERVING, config, follower, heard, leader, looking, member, silent, srvr, twice, well, words,
+    BASICS, NOT_SERVING, THREE, config, file, follower, heard, leader, looking, member, silent,
+    srvr, twice, well, words,
 };
 use crate::planted::{Plant, plant};
 
@@ -80,7 +84,7 @@ pub(crate) const PLANTS: &[Plant] = &[
     plant("live.not-serving", Error, "server 3", "it is elected, and serves nobody", || {
         let mut leader = idle(leader(3));
         let address = HostPort { host: "zk3".to_owned(), port: 2888 };
-        leader.quorum = Some(Port { address, answer: Err(Silence::Filtered) });
+        leader.quorum = Some(Port::new(address, Err(Silence::Filtered)));
         twice(&[idle(follower(1)), idle(follower(2)), leader])
     }),
     plant("live.not-serving", Warning, "server 1", "does not serve", || {
@@ -186,6 +190,13 @@ pub(crate) const PLANTS: &[Plant] = &[
         version(1, "3.9.3")
     }),
     plant("live.java-bug", Notice, "server 1", "leaks file descriptors", || version(1, "3.9.4")),
+    plant("live.cve", Warning, "server 1", "3.9.4, which takes a name that a reverse", || {
+        version(1, "3.9.4")
+    }),
+    plant("live.cve", Error, "server 1", "3.8.2, which lets in whose login", || {
+        let login = format!("{BASICS}quorum.auth.enableSasl=true\n{THREE}");
+        Facts { files: vec![file(1, &login)], ..version(1, "3.8.2") }
+    }),
     plant("live.version-mix", Notice, "the ensemble", "2 different versions", || {
         version(1, "3.9.4")
     }),
@@ -311,4 +322,51 @@ fn who_looks_for_a_leader_that_is_just_gone_is_not_left_out() {
     let members = vec![looking(1, 7), looking(2, 7), looking(3, 7)];
     let facts = Facts { before, members, seconds_between: 5.0, ..well() };
     assert!(diagnose(&facts).iter().all(|finding| finding.rule != "live.left-out"));
+}
+
+/// The releases that mend a vulnerability, the ones before them, and those of lines that never had it or that came later.
+#[test]
+fn each_vulnerability_ends_with_the_release_that_mends_it() {
+    let has = |version: Version| -> Vec<&str> {
+        vulnerabilities_of(version).map(|known| known.cve).collect()
+    };
+    for known in &VULNERABILITIES {
+        for fixed in known.fixed {
+            let before = Version(fixed.0, fixed.1, fixed.2 - 1);
+            assert!(has(before).contains(&known.cve), "{} {before}", known.cve);
+            assert!(!has(*fixed).contains(&known.cve), "{} {fixed}", known.cve);
+        }
+    }
+    for clean in [Version(3, 8, 6), Version(3, 9, 5), Version(3, 9, 6), Version(3, 10, 0)] {
+        assert_eq!(has(clean), [""; 0], "{clean}");
+    }
+    assert!(!has(Version(3, 5, 9)).contains(&"CVE-2024-23944"), "it came with 3.6");
+    assert!(has(Version(3, 7, 1)).contains(&"CVE-2023-44981"));
+    assert!(!has(Version(3, 7, 2)).contains(&"CVE-2023-44981"));
+    assert!(has(Version(3, 7, 2)).contains(&"CVE-2024-23944"), "its line has no release without");
+    assert!(has(Version(3, 6, 4)).contains(&"CVE-2023-44981"), "nor has this one");
+    assert_eq!(first_without(Version(3, 8, 0)), Version(3, 8, 6));
+    assert_eq!(first_without(Version(3, 9, 0)), Version(3, 9, 5));
+    assert_eq!(first_without(Version(3, 4, 6)), Version(3, 9, 5));
+}
+
+#[test]
+fn a_fault_that_no_release_is_without_is_no_reason_to_upgrade() {
+    let todo = |facts: &Facts| {
+        let found = diagnose(facts).into_iter().find(|found| found.rule == "live.java-bug");
+        found.unwrap().todo.join("; ")
+    };
+    assert_eq!(todo(&well()), "nothing: no release is without it yet");
+    let mut facts = version(1, "3.9.4");
+    facts.members.truncate(1);
+    assert!(todo(&facts).contains("upgrade to 3.9.5"), "{}", todo(&facts));
+}
+
+#[test]
+fn logins_that_nobody_makes_are_no_way_in() {
+    let facts = version(1, "3.9.0");
+    let found = diagnose(&facts).into_iter().find(|found| found.rule == "live.cve").unwrap();
+    assert_eq!(found.level, Warning);
+    assert!(found.evidence.iter().any(|seen| seen.source == "CVE-2023-44981"), "{found:?}");
+    assert!(found.todo[0].contains("3.9.5"), "{found:?}");
 }

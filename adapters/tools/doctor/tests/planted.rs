@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use quorate_doctor::{Facts, Level, diagnose, rule, rules};
 
-use crate::{configuration, links, live, logs, machine, security};
+use crate::{certificates, configuration, links, live, logs, machine, security};
 
 /// A fault and what must be said of it.
 pub(crate) struct Plant {
@@ -31,6 +31,7 @@ pub(crate) const fn plant(
 
 fn all() -> impl Iterator<Item = &'static Plant> {
     [
+        certificates::PLANTS,
         configuration::PLANTS,
         links::PLANTS,
         live::PLANTS,

@@ -1,15 +1,16 @@
 //! Faults of what protects an ensemble: TLS, logins, secrets.
 
+use quorate_core::address::HostPort;
 use quorate_core::id::ServerId;
 use quorate_doctor::Level::{Error, Notice, Warning};
-use quorate_doctor::{Facts, Held, Readable, Stores, diagnose};
+use quorate_doctor::{Facts, Held, Port, Readable, Silence, Stores, Told, Words, diagnose};
 
 use crate::ensemble::{BASICS, THREE, file, follower, leader, srvr, well, with_files, words};
 use crate::planted::{Plant, plant};
 
-const STORES: &str = "ssl.quorum.keyStore.location=/own.p12\nssl.quorum.trustStore.location=/trust.p12\n\
+pub(crate) const STORES: &str = "ssl.quorum.keyStore.location=/own.p12\nssl.quorum.trustStore.location=/trust.p12\n\
                       fips-mode=false\nquorate.jaas.file=/jaas.conf\n";
-const TLS: &str = "sslQuorum=true\n";
+pub(crate) const TLS: &str = "sslQuorum=true\n";
 const BOTH: &str = "portUnification=true\n";
 const SASL: [&str; 4] = [
     "",
@@ -39,16 +40,17 @@ fn tls_with(more: &str) -> Facts {
 }
 
 /// A certificate that has so many days left of so many.
-fn held(left: i64, life: i64) -> Held {
+pub(crate) fn held(left: i64, life: i64) -> Held {
     let subject = "CN=zk1".to_owned();
     let (from, to) = (NOW + (left - life) * DAY, NOW + left * DAY);
-    Held { subject, from, to, dials: true, accepts: true, members: vec![ServerId(1)] }
+    let (dials, accepts, members) = (true, true, vec![ServerId(1)]);
+    Held { subject, from, to, dials, accepts, members, ..Held::default() }
 }
 
-const NOW: i64 = 1_800_000_000;
-const DAY: i64 = 86_400;
+pub(crate) const NOW: i64 = 1_800_000_000;
+pub(crate) const DAY: i64 = 86_400;
 
-fn stores(change: impl FnOnce(&mut Stores)) -> Facts {
+pub(crate) fn stores(change: impl FnOnce(&mut Stores)) -> Facts {
     let mut stores = Stores {
         id: Some(ServerId(1)),
         file: "zk1.cfg".into(),
@@ -61,7 +63,7 @@ fn stores(change: impl FnOnce(&mut Stores)) -> Facts {
 }
 
 /// The same where all members that answer are of ours.
-fn of_ours(mut facts: Facts) -> Facts {
+pub(crate) fn of_ours(mut facts: Facts) -> Facts {
     for member in &mut facts.members {
         let text = srvr("follower", 0x1_0000_0010).replace("3.9.5-293c", "3.8.0-quorate-0.1.0");
         member.client.as_mut().unwrap().answer = Ok(words(&text, ""));
@@ -207,10 +209,76 @@ pub(crate) const PLANTS: &[Plant] = &[
     plant("cfg.sasl-fips", Error, "server 1, zk1.cfg:8, fips-mode", "fips-mode is on", || {
         of_version("3.8.6-1", &format!("{}fips-mode=true\n", SASL[1]))
     }),
+    plant("live.exposed-quorum", Warning, "server 3", "it takes learners", || {
+        open_at("203.0.113.7")
+    }),
+    plant(
+        "live.exposed-election",
+        Warning,
+        "the ensemble",
+        "servers 1, 2, 3 answer strangers at their election ports",
+        || {
+            let mut facts = open_at("2001:db8::7");
+            facts.members[2].quorum = None;
+            facts
+        },
+    ),
+    plant("live.exposed-election", Warning, "server 1", "its election port answers", || {
+        let mut facts = open_at("203.0.113.7");
+        facts.members[1].election.as_mut().unwrap().bare = None;
+        facts.members[2].election.as_mut().unwrap().answer = Err(Silence::Tls);
+        facts.members[2].quorum = None;
+        facts
+    }),
+    plant("live.exposed-client", Notice, "the ensemble", "servers 1, 2, 3 take clients", || {
+        open_at("203.0.113.7")
+    }),
+    plant("live.exposed-admin", Warning, "server 2", "zk2:8080 answers whoever", || {
+        admin_at("10.0.0.2", &[], JAVA)
+    }),
+    plant("live.exposed-admin", Warning, "server 2", "zk2:8080 answers whoever", || {
+        admin_at("203.0.113.7", &[], OURS)
+    }),
+    plant("live.exposed-admin", Warning, "server 2", "shows secrets to every user", || {
+        admin_at("127.0.0.1", &["zookeeper.ssl.quorum.keyStore.password"], JAVA)
+    }),
     plant("cfg.secret-inline", Notice, "ssl.quorum.keyStore.password", "stands in it", || {
         tls_with("ssl.quorum.keyStore.password=hunter2hunter2")
     }),
 ];
+
+fn zk(id: i64, port: u16) -> HostPort {
+    HostPort { host: format!("zk{id}"), port }
+}
+
+/// All ports answer without TLS at this address; the leader's quorum port, too.
+fn open_at(ip: &str) -> Facts {
+    let mut facts = well();
+    let bare = Some(ip.parse().unwrap());
+    for member in &mut facts.members {
+        member.election.as_mut().unwrap().bare = bare;
+        member.client.as_mut().unwrap().bare = bare;
+    }
+    facts.members[2].quorum = Some(Port { bare, ..Port::new(zk(3, 2888), Ok(())) });
+    facts
+}
+
+/// Server 2 has an admin server there, which shows these.
+fn admin_at(ip: &str, secrets: &[&str], version: &str) -> Facts {
+    let mut facts = well();
+    let stats =
+        format!("{{\"version\":\"{version}\",\"server_stats\":{{\"server_state\":\"follower\"}}}}");
+    let words = Words::of_commands(b"{}", stats.as_bytes());
+    let secrets = secrets.iter().map(|&name| name.to_owned()).collect();
+    let told = Told { words, secrets, ..Told::default() };
+    let bare = Some(ip.parse().unwrap());
+    facts.members[1].client = None;
+    facts.members[1].http = Some(Port { bare, ..Port::new(zk(2, 8080), Ok(told)) });
+    facts
+}
+
+const JAVA: &str = "3.9.5-293c, built on 2026";
+const OURS: &str = "3.8.0-quorate-0.1.0";
 
 /// The rules of this page and their levels, of what is found.
 fn told(facts: &Facts) -> Vec<String> {
@@ -286,4 +354,70 @@ fn stores_that_hold_for_long_or_are_replaced_every_day_are_no_fault() {
     let of_a_day = Held { from: NOW - 14 * 3600, to: NOW + 10 * 3600, ..held(1, 1) };
     let facts = stores(|stores| stores.own = vec![of_a_day]);
     assert!(!diagnose(&facts).iter().any(|found| found.rule.starts_with("live.tls")));
+}
+
+/// The rules of open ports that fire.
+fn exposed(facts: &Facts) -> Vec<&'static str> {
+    let found = diagnose(facts).into_iter().map(|found| found.rule);
+    found.filter(|rule| rule.starts_with("live.exposed")).collect()
+}
+
+#[test]
+fn ports_that_neighbours_alone_reach_are_not_exposed() {
+    for ip in ["127.0.0.1", "10.1.2.3", "172.31.0.1", "192.168.1.1", "100.127.0.1", "169.254.0.1"] {
+        assert_eq!(exposed(&open_at(ip)), [""; 0], "{ip}");
+    }
+    for ip in ["::1", "fd00::1", "fe80::1", "::ffff:10.0.0.1"] {
+        assert_eq!(exposed(&open_at(ip)), [""; 0], "{ip}");
+    }
+    for ip in ["100.128.0.1", "172.32.0.1", "::ffff:203.0.113.1", "2001:db8::1"] {
+        // What the quorum port gives away is more, and comes of the same lack.
+        assert_eq!(exposed(&open_at(ip)), ["live.exposed-quorum", "live.exposed-client"], "{ip}");
+    }
+}
+
+#[test]
+fn ports_that_a_fence_tls_or_a_proof_keeps_are_not_exposed() {
+    let mut facts = open_at("203.0.113.7");
+    let lines =
+        "quorate.quorumAllow=members\nenforce.auth.enabled=true\nenforce.auth.schemes=sasl\n";
+    facts.files = (1..=3).map(|id| file(id, &format!("{BASICS}{lines}{THREE}"))).collect();
+    assert_eq!(exposed(&facts), [""; 0]);
+    let mut facts = open_at("203.0.113.7");
+    for member in &mut facts.members {
+        member.election.as_mut().unwrap().answer = Err(Silence::Tls);
+        member.client = None;
+    }
+    facts.members[2].quorum.as_mut().unwrap().answer = Err(Silence::Tls);
+    assert_eq!(exposed(&facts), [""; 0]);
+    for facts in [admin_at("127.0.0.1", &[], JAVA), admin_at("10.0.0.2", &[], OURS)] {
+        assert_eq!(exposed(&facts), [""; 0]);
+    }
+}
+
+#[test]
+fn what_an_open_election_port_tells_is_shown() {
+    let mut facts = open_at("203.0.113.7");
+    facts.members[2].quorum = None;
+    let found = diagnose(&facts).into_iter().find(|f| f.rule == "live.exposed-election").unwrap();
+    let seen = &found.evidence[0];
+    assert_eq!(seen.source, "zk1:3888 at 203.0.113.7");
+    assert_eq!(
+        seen.value,
+        "FOLLOWING, votes for server 3, round 1; members at zk1:3888, zk2:3888, zk3:3888"
+    );
+}
+
+/// Whoever speaks TLS is there, though it tells nothing.
+#[test]
+fn ports_that_speak_tls_are_not_dead() {
+    let mut members = vec![follower(1), follower(2), leader(3)];
+    for member in &mut members {
+        member.election.as_mut().unwrap().answer = Err(Silence::Tls);
+        member.client = None;
+    }
+    // No file says that they do.
+    let facts = Facts { before: members.clone(), members, seconds_between: 5.0, ..well() };
+    let found = diagnose(&facts);
+    assert!(found.iter().all(|found| found.level > Warning), "{found:#?}");
 }

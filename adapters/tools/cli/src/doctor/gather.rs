@@ -13,13 +13,29 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::dirs::{self, Place};
 use super::http::Admin;
+use super::stores::Handshake;
 use super::{host, links, logs, names, ports, reverse, stores};
+use crate::peer_tls::PeerTls;
 
 /// Configurations, and those that cannot be read.
 #[derive(Default)]
 pub(super) struct Files {
     pub(super) read: Vec<ConfigFile>,
     pub(super) broken: Vec<(PathBuf, ConfigError)>,
+}
+
+impl Files {
+    /// All of them were read, be they broken.
+    fn looks(&self) -> Looks {
+        let mut looks = Looks::default();
+        for file in &self.read {
+            looks.done("zoo.cfg", file.id, file.path.display().to_string());
+        }
+        for (path, _) in &self.broken {
+            looks.done("zoo.cfg", None, path.display().to_string());
+        }
+        looks
+    }
 }
 
 /// What is to be looked at.
@@ -32,6 +48,8 @@ pub(super) struct Question {
     pub(super) admins: BTreeMap<ServerId, Admin>,
     /// Where members are to dial back.
     pub(super) reverse: Option<HostPort>,
+    /// What it takes to ask ports that speak TLS.
+    pub(super) tls: Option<PeerTls>,
     pub(super) budget: Duration,
 }
 
@@ -43,17 +61,11 @@ pub(super) struct Gathered {
 
 /// Looks everywhere.
 pub(super) async fn gather(question: Question) -> Gathered {
-    let Question { files, logs, dirs, bench, admins, reverse, budget } = question;
+    let Question { files, logs, dirs, bench, admins, reverse, tls, budget } = question;
     let begun = Instant::now();
     let end = begun + budget * 9 / 10;
-    let mut looks = Looks::default();
+    let mut looks = files.looks();
     let Files { read: files, broken } = files;
-    for file in &files {
-        looks.done("zoo.cfg", file.id, file.path.display().to_string());
-    }
-    for (path, _) in &broken {
-        looks.done("zoo.cfg", None, path.display().to_string());
-    }
     let places = dirs::places(&files, dirs, &mut looks);
     let reading: Vec<_> = places.into_iter().map(|place| Reading::of(place, bench)).collect();
     let log_files = logs.clone();
@@ -66,7 +78,8 @@ pub(super) async fn gather(question: Question) -> Gathered {
     let mut facts = Facts { files, broken, now: Some(now), ..Facts::default() };
     let patience = budget / 4;
     let named = tokio::spawn(names::resolve(names::hosts(&facts), patience));
-    facts.members = ports::look(ports::targets(&facts, &admins), patience).await;
+    let mut seen = ports::look(ports::targets(&facts, &admins), patience, tls.as_ref()).await;
+    facts.members = std::mem::take(&mut seen.members);
     facts.hosts = named.await.unwrap_or_default();
     let at_home = facts.files.iter().any(|file| file.is_at_home);
     if at_home {
@@ -79,7 +92,8 @@ pub(super) async fn gather(question: Question) -> Gathered {
         let again = ports::targets(&facts, &admins);
         facts.links_before = std::mem::take(&mut facts.links);
         facts.before = std::mem::take(&mut facts.members);
-        facts.members = ports::look(again, patience).await;
+        seen = ports::look(again, patience, tls.as_ref()).await;
+        facts.members = std::mem::take(&mut seen.members);
     }
     ports::tell(&facts, &mut looks);
     if let Some(address) = reverse {
@@ -106,16 +120,25 @@ pub(super) async fn gather(question: Question) -> Gathered {
             }
         }
     }
-    if let Ok(Ok((stores, readable))) = timeout_at(end, stores_read).await {
-        for stores in &stores {
-            looks.done("stores", stores.id, stores.file.display().to_string());
-        }
-        (facts.stores, facts.readable) = (stores, readable);
-    }
+    (facts.stores, facts.readable) =
+        timeout_at(end, stores_read).await.ok().and_then(Result::ok).unwrap_or_default();
+    certificates(&mut facts, &mut looks, seen.shown);
     if !facts.files.is_empty() {
         facts.machine = machine_of(machine, end, &mut looks).await;
     }
     Gathered { facts, looks }
+}
+
+/// What is in the stores that were read, and what members have shown.
+fn certificates(facts: &mut Facts, looks: &mut Looks, shown: Vec<Handshake>) {
+    for stores in &facts.stores {
+        looks.done("stores", stores.id, stores.file.display().to_string());
+    }
+    facts.served = stores::served(shown, facts.membership());
+    facts.distrusted = stores::distrusted(&facts.stores, &facts.served);
+    for served in &facts.served {
+        looks.done("certificate", Some(served.id), served.address.to_string());
+    }
 }
 
 /// Has the members that the files name dial back. Servers of ours do so only where the membership may change, since only then

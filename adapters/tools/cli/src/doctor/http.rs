@@ -1,11 +1,14 @@
 //! Admin servers, asked by HTTP: ZooKeeper's commands, and what servers of ours tell of whom they cannot dial.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use quorate_doctor::{Silence, Told, Words};
 use quorate_tokio::core::address::HostPort;
 use quorate_tokio::core::id::ServerId;
 use serde::Deserialize;
+use serde_json::Value;
 use thiserror::Error;
 
 use crate::address::{AddressError, address};
@@ -45,39 +48,48 @@ pub(super) enum MemberError {
     Address(#[from] AddressError),
 }
 
-/// What it tells of its server.
-pub(super) async fn ask(of: Admin, patience: Duration) -> Result<Told, Silence> {
+/// What it tells of its server, and which address it has.
+pub(super) async fn ask(of: Admin, patience: Duration) -> Result<(Told, Option<IpAddr>), Silence> {
     let Admin { at, commands } = of;
     let pages = [
         format!("{commands}/monitor"),
         format!("{commands}/server_stats"),
+        format!("{commands}/system_properties"),
         "/quorate/reach".to_owned(),
     ];
-    let [monitor, stats, reach] = pages.map(|path| {
+    let [monitor, stats, properties, reach] = pages.map(|path| {
         let at = at.clone();
         tokio::spawn(async move { page(&at, &path, patience).await })
     });
     let ended = |error: tokio::task::JoinError| Silence::Other(error.to_string());
     let monitor = monitor.await.map_err(ended)?;
     let stats = stats.await.map_err(ended)?;
+    let properties = properties.await.map_err(ended)?.map(|(page, _)| page).unwrap_or_default();
     // Java has no such page.
-    let reach = reach.await.map_err(ended)?.unwrap_or_default();
-    let (monitor, stats) = match (monitor, stats) {
+    let reach = reach.await.map_err(ended)?.map(|(page, _)| page).unwrap_or_default();
+    let (monitor, stats, from) = match (monitor, stats) {
         (Err(silence), Err(_)) => return Err(silence),
-        (monitor, stats) => (monitor.unwrap_or_default(), stats.unwrap_or_default()),
+        (Ok((monitor, from)), stats) => {
+            (monitor, stats.map(|(page, _)| page).unwrap_or_default(), from)
+        }
+        (Err(_), Ok((stats, from))) => (Vec::new(), stats, from),
     };
     let words = Words::of_commands(&monitor, &stats);
     match words.strange {
         Some(strange) => Err(Silence::Strange(format!("{strange:?}"))),
-        None => Ok(Told { words, unreached: unreached(&reach) }),
+        None => {
+            let (unreached, secrets) = (unreached(&reach), secrets(&properties));
+            Ok((Told { words, unreached, secrets }, Some(from)))
+        }
     }
 }
 
-/// The body of a page.
-async fn page(at: &HostPort, path: &str, patience: Duration) -> Result<Vec<u8>, Silence> {
+/// The body of a page, and which address it came from.
+async fn page(at: &HostPort, path: &str, patience: Duration) -> Result<(Vec<u8>, IpAddr), Silence> {
     // As long as HTTP is of version 1.0, an answer ends with its connection.
     let request = format!("GET {path} HTTP/1.0\r\nHost: {at}\r\nAccept: application/json\r\n\r\n");
-    let answer = word::ask(at, &request, patience).await.map_err(|error| silence_of(&error))?;
+    let answer = word::ask_from(at, &request, patience).await;
+    let (answer, from) = answer.map_err(|error| silence_of(&error))?;
     let head = answer.windows(4).position(|four| four == b"\r\n\r\n");
     let Some(head) = head.filter(|_| answer.starts_with(b"HTTP/1.")) else {
         let begin = String::from_utf8_lossy(answer.get(..80).unwrap_or(&answer)).into_owned();
@@ -86,8 +98,30 @@ async fn page(at: &HostPort, path: &str, patience: Duration) -> Result<Vec<u8>, 
             begin => Silence::Strange(format!("{begin:?}")),
         });
     };
-    Ok(answer.get(head + 4..).unwrap_or_default().to_vec())
+    Ok((answer.get(head + 4..).unwrap_or_default().to_vec(), from))
 }
+
+/// The names of the secrets that a page of properties shows. Their values end here.
+fn secrets(page: &[u8]) -> Vec<String> {
+    let Ok(properties) = serde_json::from_slice::<BTreeMap<String, Value>>(page) else {
+        return Vec::new();
+    };
+    let is_secret = |name: &str, value: &Value| {
+        let name = name.to_ascii_lowercase();
+        let names_one =
+            ["password", "passwd", "secret", "token"].iter().any(|part| name.contains(part));
+        let says_it = value.as_str().is_some_and(|value| !value.is_empty() && value != REDACTED);
+        names_one && says_it && !name.ends_with("path") && !name.ends_with("file")
+    };
+    let names = properties.iter().filter(|(name, value)| is_secret(name, value));
+    names.map(|(name, _)| name.chars().take(NAME_MAX).collect()).take(SECRETS_MAX).collect()
+}
+
+/// What servers of ours show in the place of a secret.
+const REDACTED: &str = "***";
+/// So many secrets are named, by so many characters.
+const SECRETS_MAX: usize = 10;
+const NAME_MAX: usize = 80;
 
 /// Why a connection said nothing.
 pub(super) fn silence_of(error: &WordError) -> Silence {
@@ -153,6 +187,14 @@ mod tests {
         ] {
             assert!(member(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn of_properties_the_names_of_secrets_are_kept_and_no_value() {
+        let page = br#"{"java.version":"17","zookeeper.ssl.keyStore.password":"hunter2","ssl.passwordPath":"/p",
+            "a.secret":"***","b.token":"","command":"system_properties","error":null}"#;
+        assert_eq!(secrets(page), ["zookeeper.ssl.keyStore.password"]);
+        assert_eq!(secrets(b"<html>"), [""; 0]);
     }
 
     #[test]

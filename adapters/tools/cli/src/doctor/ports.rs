@@ -5,15 +5,20 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use quorate_doctor::{ConfigFile, Facts, Heard, Looks, Member, Port, Silence, Words, client_ports};
+use quorate_doctor::{
+    ConfigFile, Facts, Heard, Looks, Member, Port, Silence, Words, client_ports, is_public,
+};
 use quorate_tokio::core::address::HostPort;
 use quorate_tokio::core::id::ServerId;
 use quorate_tokio::core::membership::Role;
 use tokio::net::TcpStream;
+use tokio::task::JoinError;
 use tokio::time::timeout;
 
 use super::http::{self, Admin, silence_of};
-use crate::probe::{self, AskError};
+use super::stores::Handshake;
+use crate::peer_tls::PeerTls;
+use crate::probe::{self, AskError, Asked};
 use crate::word;
 
 /// A member and where its ports are.
@@ -99,56 +104,116 @@ fn guessed(facts: &Facts) -> Option<u16> {
     (hosts.len() == members).then_some(port)
 }
 
-/// Asks all of them at once.
-pub(super) async fn look(targets: Vec<Target>, patience: Duration) -> Vec<Member> {
+/// What members said, and what they showed.
+#[derive(Default)]
+pub(super) struct Seen {
+    pub(super) members: Vec<Member>,
+    pub(super) shown: Vec<Handshake>,
+}
+
+/// Asks all of them at once; through TLS where they speak it and there is what it takes.
+pub(super) async fn look(targets: Vec<Target>, patience: Duration, tls: Option<&PeerTls>) -> Seen {
     let asked: Vec<_> = targets
         .into_iter()
         .map(|target| {
-            let election = target.election.clone().map(|at| tokio::spawn(election(at, patience)));
+            let through = |at| tokio::spawn(election(at, patience, tls.cloned()));
+            let election = target.election.clone().map(through);
             let client = target.client.clone().map(|at| tokio::spawn(client(at, patience)));
             let admin = target.admin.clone().map(|at| tokio::spawn(http::ask(at, patience)));
             (target, election, client, admin)
         })
         .collect();
-    let mut members = Vec::new();
+    let mut seen = Seen::default();
     for (target, election, client, admin) in asked {
         let (id, role) = (target.id, target.role);
         let mut member =
             Member { id, role, election: None, client: None, quorum: None, http: None };
         if let (Some(asked), Some(address)) = (election, target.election) {
-            let answer = asked.await.unwrap_or_else(|error| Err(Silence::Other(error.to_string())));
-            member.election = Some(Port { address, answer });
+            let (port, shown) = match asked.await {
+                Ok((answer, shown)) => (port(address, answer), shown),
+                Err(error) => (Port::new(address, ended(&error)), Vec::new()),
+            };
+            if !shown.is_empty() {
+                seen.shown.push((id, port.address.clone(), shown));
+            }
+            member.election = Some(port);
         }
         if let (Some(asked), Some(address)) = (client, target.client) {
-            let answer = asked.await.unwrap_or_else(|error| Err(Silence::Other(error.to_string())));
-            member.client = Some(Port { address, answer });
+            member.client = Some(port(address, asked.await.unwrap_or_else(|error| ended(&error))));
         }
-        if let Some(address) = target.quorum.filter(|_| member.leads() && member.is_not_serving()) {
-            let answer = connects(&address, patience).await;
-            member.quorum = Some(Port { address, answer });
+        if let Some(address) = target.quorum.filter(|_| is_to_be_seen(&member)) {
+            let speaks_plainly = member.heard().is_some_and(|_| has_bare(member.election.as_ref()));
+            let is_secret = member.silence() == Some(&Silence::Tls);
+            let answer = quorum(&address, patience, !speaks_plainly && !is_secret).await;
+            let answer =
+                answer.and_then(|at| if is_secret { Err(Silence::Tls) } else { Ok(((), at)) });
+            member.quorum = Some(port(address, answer));
         }
         if let (Some(asked), Some(Admin { at: address, .. })) = (admin, target.admin) {
-            let answer = asked.await.unwrap_or_else(|error| Err(Silence::Other(error.to_string())));
-            member.http = Some(Port { address, answer });
+            member.http = Some(port(address, asked.await.unwrap_or_else(|error| ended(&error))));
         }
-        members.push(member);
+        seen.members.push(member);
     }
-    members
+    seen
 }
 
-/// Whether a port takes a connection. Nothing is said on it.
-async fn connects(at: &HostPort, patience: Duration) -> Result<(), Silence> {
+/// A port whose answer came without TLS, if it came from somewhere.
+fn port<T>(address: HostPort, answer: Result<(T, Option<IpAddr>), Silence>) -> Port<T> {
+    match answer {
+        Ok((answer, bare)) => Port { bare, ..Port::new(address, Ok(answer)) },
+        Err(silence) => Port::new(address, Err(silence)),
+    }
+}
+
+fn ended<T>(error: &JoinError) -> Result<T, Silence> {
+    Err(Silence::Other(error.to_string()))
+}
+
+fn has_bare<T>(port: Option<&Port<T>>) -> bool {
+    port.is_some_and(|port| port.bare.is_some())
+}
+
+/// Whether it matters that a leader's quorum port takes connections: it does not serve, or others have a way to it. A server
+/// in Java logs each.
+fn is_to_be_seen(member: &Member) -> bool {
+    let bare = [
+        member.election.as_ref().and_then(|port| port.bare),
+        member.client.as_ref().and_then(|port| port.bare),
+    ];
+    let is_public = bare.into_iter().flatten().any(is_public);
+    member.leads() && (member.is_not_serving() || is_public)
+}
+
+/// Whether a port takes a connection, and where; and that it does not speak TLS, if that is to be asked. Nothing else is said
+/// on it.
+async fn quorum(at: &HostPort, patience: Duration, asks: bool) -> Result<Option<IpAddr>, Silence> {
     let connecting = TcpStream::connect((at.host.as_str(), at.port));
-    match timeout(patience, connecting).await {
-        Ok(connected) => connected.map(drop).map_err(|error| Silence::of(&error)),
-        Err(_) => Err(Silence::Filtered),
+    let connected = match timeout(patience, connecting).await {
+        Ok(connected) => connected.map_err(|error| Silence::of(&error))?,
+        Err(_) => return Err(Silence::Filtered),
+    };
+    if asks && probe::speaks_tls(at, patience).await {
+        return Err(Silence::Tls);
     }
+    Ok(connected.peer_addr().ok().map(|remote| remote.ip()))
 }
 
-async fn election(at: HostPort, patience: Duration) -> Result<Heard, Silence> {
+/// What an election port says, where, if without TLS, and the certificates that it shows.
+type Election = (Result<(Heard, Option<IpAddr>), Silence>, Vec<Vec<u8>>);
+
+async fn election(at: HostPort, patience: Duration, tls: Option<PeerTls>) -> Election {
     let id = ServerId(probe::random_id());
-    match probe::ask(at, id, patience).await {
-        Ok(answer) => Ok(Heard::new(answer.notification)),
+    let Asked { answer, mut served } = probe::ask(at.clone(), id, patience, tls.clone()).await;
+    let is_bare = served.is_empty();
+    // Its certificate is shown to who asks for it, too.
+    if let Some(tls) = tls.filter(|tls| answer.is_ok() && is_bare && tls.is_both()) {
+        served = probe::look(&at, patience, &tls).await;
+    }
+    let answer = match answer {
+        Ok(answer) => {
+            let bare = is_bare.then_some(answer.remote);
+            Ok((Heard::new(answer.notification), bare))
+        }
         Err(AskError::Resolve { source, .. }) => Err(Silence::Unresolved(source.to_string())),
         Err(AskError::NoAddress(_)) => Err(Silence::Unresolved("it has none".to_owned())),
         Err(AskError::Connect(error) | AskError::Write(error) | AskError::Read(error)) => {
@@ -157,23 +222,30 @@ async fn election(at: HostPort, patience: Duration) -> Result<Heard, Silence> {
         Err(AskError::ConnectLate(_)) => Err(Silence::Filtered),
         Err(AskError::HungUp) => Err(Silence::HungUp),
         Err(AskError::Late(_)) => Err(Silence::NoAnswer),
+        Err(AskError::Tls) => Err(Silence::Tls),
+        Err(error @ (AskError::Handshake(_) | AskError::NotLetIn(_))) => {
+            Err(Silence::Shut(error.to_string()))
+        }
         Err(AskError::Garbled(error)) => Err(Silence::Strange(error.to_string())),
         Err(AskError::Task(error)) => Err(Silence::Other(error.to_string())),
-    }
+    };
+    (answer, served)
 }
 
 /// Each word has a connection of its own: a server closes it behind its answer.
-async fn client(at: HostPort, patience: Duration) -> Result<Words, Silence> {
+async fn client(at: HostPort, patience: Duration) -> Result<(Words, Option<IpAddr>), Silence> {
     let asked = WORDS.map(|word| {
         let at = at.clone();
-        (word, tokio::spawn(async move { word::ask(&at, word, patience).await }))
+        (word, tokio::spawn(async move { word::ask_from(&at, word, patience).await }))
     });
-    let mut answers = Vec::new();
-    let mut silence = None;
+    let (mut answers, mut silence, mut at) = (Vec::new(), None, None);
     for (word, answer) in asked {
         match answer.await {
-            Ok(Ok(bytes)) if bytes.is_empty() => silence = silence.or(Some(Silence::HungUp)),
-            Ok(Ok(bytes)) => answers.push((word, bytes)),
+            Ok(Ok((bytes, _))) if bytes.is_empty() => silence = silence.or(Some(Silence::HungUp)),
+            Ok(Ok((bytes, from))) => {
+                answers.push((word, bytes));
+                at = Some(from);
+            }
             Ok(Err(error)) => silence = silence.or(Some(silence_of(&error))),
             Err(error) => silence = silence.or(Some(Silence::Other(error.to_string()))),
         }
@@ -182,7 +254,7 @@ async fn client(at: HostPort, patience: Duration) -> Result<Words, Silence> {
     match (&words.strange, silence) {
         (Some(strange), _) => Err(Silence::Strange(format!("{strange:?}"))),
         (None, Some(silence)) if answers.is_empty() => Err(silence),
-        (None, _) => Ok(words),
+        (None, _) => Ok((words, at)),
     }
 }
 

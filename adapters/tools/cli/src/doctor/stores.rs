@@ -6,9 +6,13 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use quorate_doctor::{ConfigFile, Held, Readable, Stores};
+use quorate_doctor::{ConfigFile, Distrust, Held, Readable, Served, Stores};
+use quorate_keystore::rustls_pki_types::CertificateDer;
+use quorate_tokio::core::address::HostPort;
 use quorate_tokio::core::id::ServerId;
+use quorate_tokio::core::membership::Membership;
 
+use crate::peer_tls::distrust;
 use crate::tls::{self, Found, Shown};
 
 /// A file of this machine, and what it names.
@@ -65,15 +69,59 @@ fn stores(file: &Path, id: Option<ServerId>, now: i64) -> Stores {
 }
 
 fn held(shown: Vec<Shown>) -> Vec<Held> {
-    let held = |Shown { subject, from, to, uses, members, .. }| Held {
+    let held = |Shown { subject, from, to, uses, members, by_wildcard, weakness, der, .. }| Held {
         subject,
         from,
         to,
         dials: uses.dial,
         accepts: uses.accept,
         members,
+        by_wildcard,
+        weakness,
+        der,
     };
     shown.into_iter().map(held).collect()
+}
+
+/// A member, the port at which it showed certificates, and these, in DER.
+pub(super) type Handshake = (ServerId, HostPort, Vec<Vec<u8>>);
+
+/// What members showed in handshakes, read for the members that there are.
+pub(super) fn served(shown: Vec<Handshake>, membership: Option<&Membership>) -> Vec<Served> {
+    let members = membership.map_or(&[] as &[_], |membership| membership.members());
+    let served = shown.into_iter().map(|(id, address, chain)| {
+        let chain: Vec<_> = chain.into_iter().map(CertificateDer::from).collect();
+        Served { id, address, chain: held(tls::shown(&chain, members)) }
+    });
+    served.collect()
+}
+
+/// Which certificates of members, in their stores and as they showed them, would not be trusted by which stores here.
+pub(super) fn distrusted(stores: &[Stores], served: &[Served]) -> Vec<Distrust> {
+    let ders =
+        |held: &[Held]| -> Vec<Vec<u8>> { held.iter().map(|held| held.der.clone()).collect() };
+    let kept =
+        stores.iter().filter_map(|of| Some((of.id?, of.file.display().to_string(), &of.own)));
+    let mut chains: Vec<_> = kept.filter(|(_, _, own)| !own.is_empty()).collect();
+    for served in served {
+        let is_kept = |(id, _, own): &(ServerId, String, &Vec<Held>)| {
+            *id == served.id && ders(own).first() == ders(&served.chain).first()
+        };
+        if !chains.iter().any(is_kept) {
+            chains.push((served.id, served.address.to_string(), &served.chain));
+        }
+    }
+    let mut distrusted = Vec::new();
+    for (of, seen, chain) in chains {
+        for by in stores.iter().filter(|by| by.id != Some(of) && !by.trusted.is_empty()) {
+            let Some(id) = by.id else { continue };
+            if let Some(why) = distrust(&ders(&by.trusted), &ders(chain)) {
+                let (seen, file) = (seen.clone(), by.file.clone());
+                distrusted.push(Distrust { of, seen, by: id, file, why });
+            }
+        }
+    }
+    distrusted
 }
 
 /// Settings that name a file with a secret.

@@ -4,6 +4,8 @@
 //!   probe ── introduction, a notification without a vote ──► server
 //!   probe ◄── a notification: state, vote, round, epoch, configuration ── server
 //! ```
+//!
+//! A server that hangs up on that may speak TLS: whether it does it says with an alert, to a handshake that is none.
 
 use std::io;
 use std::net::IpAddr;
@@ -21,7 +23,9 @@ use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::task::JoinError;
-use tokio::time::timeout_at;
+use tokio::time::{timeout, timeout_at};
+
+use crate::peer_tls::{PeerTls, Stream};
 
 /// The answer of a server.
 #[derive(Debug)]
@@ -59,83 +63,211 @@ pub(crate) enum AskError {
     HungUp,
     #[error("no answer in {} ms", .0.as_millis())]
     Late(Duration),
+    /// It was asked without.
+    #[error("it speaks TLS; give --tls")]
+    Tls,
+    /// No handshake, or one with a certificate that is not trusted.
+    #[error("through TLS: {0}")]
+    Handshake(String),
+    /// It ended the connection behind the handshake.
+    #[error(
+        "through TLS: it let the probe not in, which needs a certificate that names no member: {0}"
+    )]
+    NotLetIn(String),
     #[error("what it sent is no notification: {0}")]
     Garbled(DecodeError),
     #[error(transparent)]
     Task(#[from] JoinError),
 }
 
-/// Asks one server as a member of a fast leader election, as ZooKeeper's servers understand it; if it hangs up on that,
-/// as a member of an election by generation.
+/// What a server has said, and the certificates that it showed, if it was asked through TLS: its own first, in DER.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) answer: Result<Answer, AskError>,
+    pub(crate) served: Vec<Vec<u8>>,
+}
+
+/// Asks one server, and where that speaks TLS through it, if there is what it takes.
 pub(crate) async fn ask(
     at: HostPort,
     id: ServerId,
     patience: Duration,
-) -> Result<Answer, AskError> {
-    match ask_by(Protocol::Fast, at.clone(), id, patience).await {
-        Err(error @ (AskError::Read(_) | AskError::HungUp)) => {
-            ask_by(Protocol::Generation, at, id, patience).await.map_err(|_| error)
+    tls: Option<PeerTls>,
+) -> Asked {
+    match (ask_plain(at.clone(), id, patience).await, tls) {
+        (Err(AskError::Tls), Some(tls)) => ask_through(at, id, patience, &tls).await,
+        (answer, _) => Asked { answer, served: Vec::new() },
+    }
+}
+
+/// Asks one server as a member of a fast leader election, as ZooKeeper's servers understand it; if it hangs up on that,
+/// as a member of an election by generation.
+async fn ask_plain(at: HostPort, id: ServerId, patience: Duration) -> Result<Answer, AskError> {
+    let answered = match ask_by(Protocol::Fast, &at, id, patience, None).await {
+        (Err(error @ (AskError::Write(_) | AskError::Read(_) | AskError::HungUp)), _) => {
+            let again = ask_by(Protocol::Generation, &at, id, patience, None).await;
+            again.0.map_err(|_| error)
+        }
+        (answered, _) => answered,
+    };
+    match answered {
+        Err(AskError::Write(_) | AskError::Read(_) | AskError::HungUp | AskError::Garbled(_))
+            if speaks_tls(&at, patience).await =>
+        {
+            Err(AskError::Tls)
         }
         answered => answered,
     }
 }
 
+/// The same through TLS.
+async fn ask_through(at: HostPort, id: ServerId, patience: Duration, tls: &PeerTls) -> Asked {
+    let id = tls.id(id);
+    let (answer, served) = ask_by(Protocol::Fast, &at, id, patience, Some(tls)).await;
+    let answer = match answer {
+        Err(error @ (AskError::Read(_) | AskError::Write(_) | AskError::HungUp)) => {
+            let again = ask_by(Protocol::Generation, &at, id, patience, Some(tls)).await;
+            again.0.map_err(|_| AskError::NotLetIn(end(&error)))
+        }
+        answer => answer,
+    };
+    Asked { answer, served }
+}
+
+/// How a server ended the connection behind the handshake.
+fn end(error: &AskError) -> String {
+    if let AskError::Read(error) | AskError::Write(error) = error {
+        if error.kind() != io::ErrorKind::UnexpectedEof {
+            return error.to_string();
+        }
+    }
+    "it hung up".to_owned()
+}
+
+/// The certificates that a port shows, without a word behind the handshake.
+pub(crate) async fn look(at: &HostPort, patience: Duration, tls: &PeerTls) -> Vec<Vec<u8>> {
+    let shown = async {
+        let stream = connect(at).await.ok()?;
+        tls.shake(stream).await.ok().map(|(_, shown)| shown)
+    };
+    timeout(patience, shown).await.ok().flatten().unwrap_or_default()
+}
+
+/// Whether a port speaks TLS: it answers a ClientHello without a body by an alert (RFC 8446, 6). Two bytes of it are read.
+pub(crate) async fn speaks_tls(at: &HostPort, patience: Duration) -> bool {
+    let look = async {
+        let mut stream = connect(at).await.ok()?;
+        stream.write_all(&EMPTY_HELLO).await.ok()?;
+        let mut first = [0; 2];
+        stream.read_exact(&mut first).await.ok()?;
+        Some(first == ALERT)
+    };
+    timeout(patience.min(ALERT_TIME), look).await.ok().flatten().unwrap_or(false)
+}
+
+/// A record of a handshake, in it a ClientHello of no length.
+const EMPTY_HELLO: [u8; 9] = [0x16, 3, 1, 0, 4, 1, 0, 0, 0];
+/// With what a record with an alert begins.
+const ALERT: [u8; 2] = [0x15, 3];
+/// Who speaks TLS says so at once.
+const ALERT_TIME: Duration = Duration::from_secs(1);
+
+/// One connection: the answer, and the certificates that were shown.
 async fn ask_by(
     protocol: Protocol,
-    at: HostPort,
+    at: &HostPort,
     id: ServerId,
     patience: Duration,
-) -> Result<Answer, AskError> {
+    tls: Option<&PeerTls>,
+) -> (Result<Answer, AskError>, Vec<Vec<u8>>) {
     let begun = Instant::now();
     let by = tokio::time::Instant::from_std(begun + patience);
-    let connected = timeout_at(by, connect(&at)).await;
-    let mut stream = connected.map_err(|_| AskError::ConnectLate(patience))??;
-    let remote = stream.peer_addr().map_err(AskError::Write)?.ip();
-
-    let addresses = vec![HostPort { host: "127.0.0.1".to_owned(), port: 1 }];
-    let introduction = Introduction { id, addresses };
-    let mut frame = BytesMut::new();
-    let introduction = match protocol {
-        Protocol::Fast => {
-            wire::encode_notification(&question(), &mut frame);
-            wire::encode_introduction(&introduction)
-        }
-        Protocol::Generation => {
-            wire::encode_generation(&question_by_letter(id), &mut frame);
-            wire::encode_generation_introduction(&introduction)
-        }
+    let connected = timeout_at(by, connect(at)).await;
+    let stream = match connected.unwrap_or(Err(AskError::ConnectLate(patience))) {
+        Ok(stream) => stream,
+        Err(error) => return (Err(error), Vec::new()),
     };
-    stream.write_all(&introduction).await.map_err(AskError::Write)?;
-    stream.write_all(&frame).await.map_err(AskError::Write)?;
+    let remote = match stream.peer_addr() {
+        Ok(remote) => remote.ip(),
+        Err(error) => return (Err(AskError::Write(error)), Vec::new()),
+    };
+    let (stream, shown): (Box<dyn Stream>, _) = match tls {
+        None => (Box::new(stream), Vec::new()),
+        Some(tls) => match timeout_at(by, tls.shake(stream)).await {
+            Ok(Ok((stream, shown))) => (stream, shown),
+            Ok(Err(why)) => return (Err(AskError::Handshake(why)), Vec::new()),
+            Err(_) => return (Err(AskError::Late(patience)), Vec::new()),
+        },
+    };
+    if let Some(Err(why)) = tls.map(|tls| tls.judge(&shown)) {
+        return (Err(AskError::Handshake(why)), shown);
+    }
+    let asked = Question { protocol, id, remote, begun, patience };
+    (asked.put(stream).await, shown)
+}
 
-    let mut buffer = BytesMut::new();
-    let mut last: Option<(Notification, Duration)> = None;
-    loop {
-        loop {
-            let taken = match protocol {
-                Protocol::Fast => wire::take_notification(&mut buffer),
-                Protocol::Generation => wire::take_generation(&mut buffer).map(|l| l.map(told)),
-            };
-            match taken {
-                Ok(Some(notification)) => last = Some((notification, begun.elapsed())),
-                Ok(None) => break,
-                Err(error) if error.is_fatal() => {
-                    return Err(AskError::Garbled(error));
-                }
-                Err(_) => {}
+/// What is asked on a connection.
+struct Question {
+    protocol: Protocol,
+    id: ServerId,
+    remote: IpAddr,
+    begun: Instant,
+    patience: Duration,
+}
+
+impl Question {
+    async fn put(self, mut stream: Box<dyn Stream>) -> Result<Answer, AskError> {
+        let Self { protocol, id, remote, begun, patience } = self;
+        let by = tokio::time::Instant::from_std(begun + patience);
+        let addresses = vec![HostPort { host: "127.0.0.1".to_owned(), port: 1 }];
+        let introduction = Introduction { id, addresses };
+        let mut frame = BytesMut::new();
+        let introduction = match protocol {
+            Protocol::Fast => {
+                wire::encode_notification(&question(), &mut frame);
+                wire::encode_introduction(&introduction)
             }
-        }
-        let until = if last.is_some() { by.min(tokio::time::Instant::now() + SILENCE) } else { by };
-        match timeout_at(until, stream.read_buf(&mut buffer)).await {
-            Ok(Ok(read)) if read > 0 => {}
-            // The end, or silence: the last notification is its answer.
-            ended => {
-                return match (last, ended) {
-                    (Some((notification, took)), _) => Ok(Answer { notification, remote, took }),
-                    (None, Ok(Ok(_))) => Err(AskError::HungUp),
-                    (None, Ok(Err(error))) => Err(AskError::Read(error)),
-                    (None, Err(_)) => Err(AskError::Late(patience)),
+            Protocol::Generation => {
+                wire::encode_generation(&question_by_letter(id), &mut frame);
+                wire::encode_generation_introduction(&introduction)
+            }
+        };
+        stream.write_all(&introduction).await.map_err(AskError::Write)?;
+        stream.write_all(&frame).await.map_err(AskError::Write)?;
+        stream.flush().await.map_err(AskError::Write)?;
+
+        let mut buffer = BytesMut::new();
+        let mut last: Option<(Notification, Duration)> = None;
+        loop {
+            loop {
+                let taken = match protocol {
+                    Protocol::Fast => wire::take_notification(&mut buffer),
+                    Protocol::Generation => wire::take_generation(&mut buffer).map(|l| l.map(told)),
                 };
+                match taken {
+                    Ok(Some(notification)) => last = Some((notification, begun.elapsed())),
+                    Ok(None) => break,
+                    Err(error) if error.is_fatal() => {
+                        return Err(AskError::Garbled(error));
+                    }
+                    Err(_) => {}
+                }
+            }
+            let until =
+                if last.is_some() { by.min(tokio::time::Instant::now() + SILENCE) } else { by };
+            match timeout_at(until, stream.read_buf(&mut buffer)).await {
+                Ok(Ok(read)) if read > 0 => {}
+                // The end, or silence: the last notification is its answer.
+                ended => {
+                    return match (last, ended) {
+                        (Some((notification, took)), _) => {
+                            Ok(Answer { notification, remote, took })
+                        }
+                        (None, Ok(Ok(_))) => Err(AskError::HungUp),
+                        (None, Ok(Err(error))) => Err(AskError::Read(error)),
+                        (None, Err(_)) => Err(AskError::Late(patience)),
+                    };
+                }
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use quorate_keystore::rustls_pki_types::CertificateDer;
 use quorate_tokio::core::address::HostPort;
 use quorate_tokio::core::id::ServerId;
 use quorate_tokio::core::membership::Membership;
@@ -10,8 +11,10 @@ use quorate_tokio::core::message::Notification;
 use quorate_tokio::core::vote::Vote;
 use serde::Serialize;
 
-use super::ask::{Answer, AskError};
+use super::ask::{Answer, Asked};
 use crate::event::{State, known, millis};
+use crate::tls::shown;
+use crate::utc::utc_of_seconds;
 
 /// What is known of a server.
 #[derive(Debug, Serialize)]
@@ -21,6 +24,17 @@ pub(crate) struct View {
     pub(crate) error: Option<String>,
     #[serde(flatten)]
     pub(crate) answer: Option<Belief>,
+    /// What it showed, if it was asked through TLS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) certificate: Option<Certified>,
+}
+
+/// A certificate that a server showed.
+#[derive(Debug, Serialize)]
+pub(crate) struct Certified {
+    pub(crate) subject: String,
+    /// When it ends, in UTC.
+    pub(crate) ends: String,
 }
 
 /// A server's view of the election.
@@ -52,12 +66,17 @@ pub(super) struct Finding {
 }
 
 impl View {
-    pub(super) fn new(at: &HostPort, answer: Result<Answer, AskError>) -> Self {
+    pub(super) fn new(at: &HostPort, Asked { answer, served }: Asked) -> Self {
         let address = at.to_string();
-        match answer {
-            Ok(answer) => Self { address, error: None, answer: Some(Belief::new(at, &answer)) },
-            Err(error) => Self { address, error: Some(error.to_string()), answer: None },
-        }
+        let served: Vec<_> = served.into_iter().map(CertificateDer::from).collect();
+        let own = shown(served.get(..1).unwrap_or_default(), &[]).into_iter().next();
+        let certificate =
+            own.map(|own| Certified { subject: own.subject, ends: utc_of_seconds(own.to) });
+        let (answer, error) = match answer {
+            Ok(answer) => (Some(Belief::new(at, &answer)), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        Self { address, error, answer, certificate }
     }
 
     fn name(&self) -> String {
@@ -125,7 +144,7 @@ pub(super) fn compare(views: &[View]) -> Vec<Finding> {
     if settled.is_empty() && !answered.is_empty() {
         found("no_leader", "there is no leader: all that answered are LOOKING".to_owned());
     }
-    let leaders = grouped(settled.iter().map(|(view, belief)| (shown(belief.leader), *view)));
+    let leaders = grouped(settled.iter().map(|(view, belief)| (number(belief.leader), *view)));
     if leaders.len() > 1 {
         found("leaders", format!("they have different leaders: {}", list(&leaders)));
     }
@@ -136,13 +155,13 @@ pub(super) fn compare(views: &[View]) -> Vec<Finding> {
         found("two_leading", format!("{} say LEADING", names.join(" and ")));
     }
     for (leader, followers) in &leaders {
-        let of_leader = settled.iter().filter(|(_, belief)| shown(belief.leader) == *leader);
-        let epochs = grouped(of_leader.map(|(view, belief)| (shown(belief.peer_epoch), *view)));
+        let of_leader = settled.iter().filter(|(_, belief)| number(belief.leader) == *leader);
+        let epochs = grouped(of_leader.map(|(view, belief)| (number(belief.peer_epoch), *view)));
         if epochs.len() > 1 {
             let text = format!("under leader {leader} they are in different epochs: ");
             found("epochs", text + &list(&epochs));
         }
-        let says = answered.iter().find(|(_, belief)| shown(belief.id) == *leader);
+        let says = answered.iter().find(|(_, belief)| number(belief.id) == *leader);
         if let Some((_, belief)) = says.filter(|(_, belief)| belief.state != State::Leading) {
             let state = word(belief.state);
             let others: Vec<_> = followers.iter().map(|view| view.name()).collect();
@@ -178,7 +197,7 @@ fn without_quorum(views: &[View], settled: &[&(&View, &Belief)]) -> Option<Strin
     let quorum = Membership::parse(&belief.config).ok()?.quorum();
     let behind: Vec<_> = settled.iter().filter_map(|(_, belief)| belief.id.map(ServerId)).collect();
     let voters = behind.iter().filter(|id| quorum.is_voter(**id)).count();
-    let (all, leader) = (quorum.voters().len(), shown(belief.leader));
+    let (all, leader) = (quorum.voters().len(), number(belief.leader));
     (!quorum.is_quorum(behind)).then(|| {
         format!("{voters} of {all} voters names a leader, server {leader}: without the others that is no quorum")
     })
@@ -234,7 +253,7 @@ fn names(views: &[&View]) -> String {
     names.join(", ")
 }
 
-pub(super) fn shown(number: Option<i64>) -> String {
+pub(super) fn number(number: Option<i64>) -> String {
     number.map_or("-".to_owned(), |number| number.to_string())
 }
 
@@ -255,6 +274,7 @@ mod tests {
     use quorate_tokio::core::message::Mark;
     use quorate_tokio::core::vote::{Round, ServerState, Standing};
 
+    use super::super::ask::AskError;
     use super::*;
 
     const ENSEMBLE: &str = "server.1=127.0.0.1:11:21:participant\n\
@@ -275,7 +295,7 @@ mod tests {
         let at = HostPort { host: "127.0.0.1".to_owned(), port };
         let remote = "127.0.0.1".parse().unwrap();
         let answer = Answer { notification, remote, took: Duration::ZERO };
-        let mut view = View::new(&at, Ok(answer));
+        let mut view = View::new(&at, Asked { answer: Ok(answer), served: Vec::new() });
         let belief = view.answer.as_mut().unwrap();
         belief.state = state;
         belief.leader = Some(leader);
@@ -297,7 +317,8 @@ mod tests {
     fn agreement_and_every_disagreement() {
         use State::{Following, Leading, Looking};
         let down = || {
-            View::new(&HostPort { host: "127.0.0.1".to_owned(), port: 23 }, Err(AskError::HungUp))
+            let at = HostPort { host: "127.0.0.1".to_owned(), port: 23 };
+            View::new(&at, Asked { answer: Err(AskError::HungUp), served: Vec::new() })
         };
         let table: [(Vec<View>, &[&str]); 8] = [
             (

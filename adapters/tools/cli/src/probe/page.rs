@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::compare::{Belief, Finding, View, shown, word};
+use super::compare::{Belief, Certified, Finding, View, number, word};
 use crate::event::State;
 use crate::paint::Paint;
 
@@ -33,6 +33,12 @@ pub(super) fn table(views: &[View], findings: &[Finding], paint: Paint) -> Strin
         text += &line;
         text.push('\n');
     }
+    for view in views {
+        if let Some(Certified { subject, ends }) = &view.certificate {
+            text += &paint.faint(&format!("{} shows {subject}, until {ends}", view.address));
+            text.push('\n');
+        }
+    }
     text.push('\n');
     text += &verdict(views, findings, paint);
     text
@@ -42,12 +48,12 @@ fn cells(view: &View) -> [String; 8] {
     match &view.answer {
         Some(belief) => [
             view.address.clone(),
-            shown(belief.id),
+            number(belief.id),
             word(belief.state).to_owned(),
-            shown(belief.leader),
-            shown(belief.peer_epoch),
+            number(belief.leader),
+            number(belief.peer_epoch),
             belief.zxid.clone().unwrap_or_else(|| "-".to_owned()),
-            shown(belief.round),
+            number(belief.round),
             configuration(belief),
         ],
         None => {
@@ -78,10 +84,10 @@ fn verdict(views: &[View], findings: &[Finding], paint: Paint) -> String {
     {
         let epoch = answered.iter().find_map(|belief| belief.peer_epoch);
         let sentence = match answered.len() {
-            1 => format!("the one that answered has leader {leader} in epoch {}", shown(epoch)),
+            1 => format!("the one that answered has leader {leader} in epoch {}", number(epoch)),
             many => format!(
                 "all {many} that answered agree: server {leader} leads epoch {}",
-                shown(epoch)
+                number(epoch)
             ),
         };
         text += &format!("{}\n", paint.well(&sentence));

@@ -53,7 +53,7 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Failure> {
             Shown::Port(at) => ports.push(at),
         }
     }
-    let views = ask_all(ports, None, Duration::from_millis(arguments.timeout)).await;
+    let views = ask_all(ports, None, Duration::from_millis(arguments.timeout), None).await;
     let text = if arguments.json {
         lines(&survivors, &views).map_err(|error| Failure::failed(error.to_string()))?
     } else {
@@ -109,7 +109,7 @@ fn page(survivors: &[Survivor], views: &[View], paint: Paint) -> String {
 }
 
 fn answer(view: &View) -> String {
-    let View { address, error, answer } = view;
+    let View { address, error, answer, certificate: _ } = view;
     match (answer, error) {
         (Some(Belief { id, state, leader, peer_epoch, zxid, .. }), _) => {
             let state = match state {

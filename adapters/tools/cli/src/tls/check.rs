@@ -46,6 +46,12 @@ pub(crate) struct Shown {
     pub(crate) uses: Uses,
     /// The members that it names.
     pub(crate) members: Vec<ServerId>,
+    /// Those of them that it names by a wildcard alone.
+    pub(crate) by_wildcard: Vec<ServerId>,
+    /// What is too weak about it.
+    pub(crate) weakness: Option<String>,
+    /// It itself.
+    pub(crate) der: Vec<u8>,
 }
 
 /// What reads a store: its name, its bytes, its kind, and its password.
@@ -211,9 +217,15 @@ fn named(store: Option<&Store>) -> String {
     store.map(|store| store.file.display().to_string()).unwrap_or_default()
 }
 
-fn shown(certificates: &[CertificateDer<'_>], members: &[Member]) -> Vec<Shown> {
-    let read = certificates.iter().filter_map(|der| Certificate::read(der).ok());
-    read.map(|certificate| Shown {
+/// What is in those of them that can be read, for these members.
+pub(crate) fn shown(certificates: &[CertificateDer<'_>], members: &[Member]) -> Vec<Shown> {
+    let read = |der| Some((der, Certificate::read(der).ok()?));
+    let read = certificates.iter().filter_map(read);
+    let ids = |certificate: &Certificate<'_>, names: fn(&Certificate<'_>, &Member) -> bool| {
+        let named = members.iter().filter(|member| names(certificate, member));
+        named.map(|member| member.id).collect()
+    };
+    read.map(|(der, certificate)| Shown {
         subject: clean(&certificate.subject()),
         issuer: clean(&certificate.issuer()),
         common_name: certificate.common_name().map(|name| clean(&name)),
@@ -224,19 +236,34 @@ fn shown(certificates: &[CertificateDer<'_>], members: &[Member]) -> Vec<Shown> 
         from: certificate.not_before(),
         to: certificate.not_after(),
         uses: certificate.uses(),
-        members: members
-            .iter()
-            .filter(|member| names(&certificate, member))
-            .map(|member| member.id)
-            .collect(),
+        members: ids(&certificate, names),
+        by_wildcard: ids(&certificate, names_by_wildcard),
+        weakness: certificate.weakness(),
+        der: der.to_vec(),
     })
     .collect()
 }
 
+/// None of its hosts stands there by itself.
+fn names_by_wildcard(certificate: &Certificate<'_>, member: &Member) -> bool {
+    let mut named = hosts(member).filter(|host| certificate.names_host(host)).peekable();
+    let has = |host: &str| {
+        let bare = |name: &str| name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+        certificate.dns_names().iter().any(|name| bare(name) == bare(host))
+    };
+    named.peek().is_some()
+        && named.all(|host| {
+            host.parse::<IpAddr>().is_err() && !certificate.dns_names().is_empty() && !has(host)
+        })
+}
+
+fn hosts(member: &Member) -> impl Iterator<Item = &String> {
+    member.addresses.iter().flat_map(|at| [&at.quorum.host, &at.election.host])
+}
+
 /// Any of its hosts, on either port.
 fn names(certificate: &Certificate<'_>, member: &Member) -> bool {
-    let hosts = member.addresses.iter().flat_map(|at| [&at.quorum.host, &at.election.host]);
-    hosts.into_iter().any(|host| certificate.names_host(host))
+    hosts(member).any(|host| certificate.names_host(host))
 }
 
 /// What an issuer wrote, fit for a terminal.

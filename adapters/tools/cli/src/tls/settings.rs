@@ -20,6 +20,22 @@ pub(crate) struct Settings {
     pub(super) members: Vec<Member>,
     /// Which of them it is for, if `myid` says it.
     pub(super) own: Option<ServerId>,
+    /// `portUnification`.
+    #[cfg(feature = "tls")]
+    is_both: bool,
+}
+
+#[cfg(feature = "tls")]
+impl Settings {
+    /// Whether ports between servers take links without TLS, too.
+    pub(crate) const fn takes_plain_links(&self) -> bool {
+        self.is_both
+    }
+
+    /// The key store and the trust store.
+    pub(crate) fn into_stores(self) -> (Option<Store>, Option<Store>) {
+        (self.key_store, self.trust_store)
+    }
 }
 
 /// What is said of one store.
@@ -74,6 +90,11 @@ pub(crate) fn read(file: &Path) -> Result<Settings, SettingsError> {
         file: file.to_owned(),
         key_store: store(&read.keys, "ssl.quorum.keyStore"),
         trust_store: store(&read.keys, "ssl.quorum.trustStore"),
+        #[cfg(feature = "tls")]
+        is_both: read
+            .keys
+            .get("portUnification")
+            .is_some_and(|both| both.eq_ignore_ascii_case("true")),
         members: read.members,
         own,
     })

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::net::IpAddr;
 
 use quorate_core::address::HostPort;
 use quorate_core::id::ServerId;
@@ -23,8 +24,7 @@ pub struct Member {
     pub election: Option<Port<Heard>>,
     /// The client port, likewise.
     pub client: Option<Port<Words>>,
-    /// The quorum port, which is only asked whether it takes a connection, and only where the server says that it leads and
-    /// that it does not serve.
+    /// The quorum port, which is only asked whether it takes a connection, and only where the server says that it leads.
     pub quorum: Option<Port<()>>,
     /// The HTTP port of its admin server, likewise.
     pub http: Option<Port<Told>>,
@@ -35,8 +35,17 @@ pub struct Member {
 pub struct Port<T> {
     /// Where it is, as it is written.
     pub address: HostPort,
+    /// Where it answered who proved nothing, and without TLS; none if it did not, or where that was is not known.
+    pub bare: Option<IpAddr>,
     /// What it said, or why it said nothing.
     pub answer: Result<T, Silence>,
+}
+
+impl<T> Port<T> {
+    /// One that was not seen to answer who proved nothing.
+    pub const fn new(address: HostPort, answer: Result<T, Silence>) -> Self {
+        Self { address, bare: None, answer }
+    }
 }
 
 /// What an admin server said.
@@ -47,6 +56,8 @@ pub struct Told {
     /// To which members it has no link for elections, and why its last dial to each came to nothing: only servers of ours
     /// tell.
     pub unreached: Vec<(ServerId, String)>,
+    /// The names of the secrets among the properties of its JVM that it shows: their values are kept nowhere.
+    pub secrets: Vec<String>,
 }
 
 /// What an election port said.
@@ -101,6 +112,10 @@ pub enum Silence {
     NoAnswer,
     /// The other end closed the connection without a word.
     HungUp,
+    /// It speaks TLS, and it was not asked through TLS.
+    Tls,
+    /// It speaks TLS, and told nothing to who came through it: why.
+    Shut(String),
     /// What came is no answer.
     Strange(String),
     /// Something else.
@@ -131,9 +146,10 @@ impl fmt::Display for Silence {
             Self::NoRoute => f.write_str("no route to the host"),
             Self::Unresolved(why) => write!(f, "the name has no address: {why}"),
             Self::NoAnswer => f.write_str("connected, and no answer in time"),
+            Self::Tls => f.write_str("it speaks TLS; give --tls"),
             Self::HungUp => f.write_str("it closed the connection without an answer"),
             Self::Strange(what) => write!(f, "what it sent is no answer: {what}"),
-            Self::Other(why) => f.write_str(why),
+            Self::Shut(why) | Self::Other(why) => f.write_str(why),
         }
     }
 }

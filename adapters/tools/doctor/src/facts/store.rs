@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use quorate_core::address::HostPort;
 use quorate_core::id::ServerId;
 
 /// The stores for links with other servers, read as their server would.
@@ -36,6 +37,38 @@ pub struct Held {
     pub accepts: bool,
     /// The members that it names.
     pub members: Vec<ServerId>,
+    /// Those of them that it names by a wildcard alone.
+    pub by_wildcard: Vec<ServerId>,
+    /// What is too weak about it.
+    pub weakness: Option<String>,
+    /// It itself, in DER.
+    pub der: Vec<u8>,
+}
+
+/// What a member showed in a handshake.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// The member.
+    pub id: ServerId,
+    /// The port.
+    pub address: HostPort,
+    /// Its certificate, and then those of its issuers that it showed.
+    pub chain: Vec<Held>,
+}
+
+/// A member whose certificates another would not trust, by that one's stores here.
+#[derive(Clone, Debug)]
+pub struct Distrust {
+    /// Whose certificates.
+    pub of: ServerId,
+    /// Where they were seen: a file, or a port.
+    pub seen: String,
+    /// Who would not trust them.
+    pub by: ServerId,
+    /// The zoo.cfg that names its stores.
+    pub file: PathBuf,
+    /// Why.
+    pub why: String,
 }
 
 /// A file with a secret that others than its owner and its group may read.

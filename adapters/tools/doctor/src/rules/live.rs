@@ -165,7 +165,8 @@ fn no_majority(facts: &Facts) -> Vec<Found> {
 fn is_there(facts: &Facts, member: &Member) -> bool {
     let is_mute =
         matches!(member.silence(), Some(Silence::HungUp | Silence::NoAnswer | Silence::Strange(_)));
-    member.answers() || (facts.speaks_tls() && is_mute)
+    let is_secret = matches!(member.silence(), Some(Silence::Tls | Silence::Shut(_)));
+    member.answers() || is_secret || (facts.speaks_tls() && is_mute)
 }
 
 fn no_leader(facts: &Facts) -> Vec<Found> {
@@ -213,7 +214,7 @@ fn not_serving(facts: &Facts) -> Vec<Found> {
         let said =
             port.answer.as_ref().map_or_else(ToString::to_string, |()| "open from here".to_owned());
         found = found.seen(format!("its quorum port {}", port.address), said);
-        if port.answer.is_err() {
+        if port.answer.as_ref().is_err_and(|silence| *silence != Silence::Tls) {
             found =
                 found.todo(format!("open its quorum port {} to the other servers", port.address));
         }
@@ -244,6 +245,8 @@ fn port_closed(facts: &Facts) -> Vec<Found> {
             | Silence::Unresolved(_)
             | Silence::NoAnswer
             | Silence::HungUp
+            | Silence::Tls
+            | Silence::Shut(_)
             | Silence::Strange(_)
             | Silence::Other(_) => {
                 ("nothing listens there", "start the server; if it runs, correct its election port")

@@ -41,7 +41,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         id: "live.tls-expired",
         levels: &[Level::Error, Level::Warning],
-        when: "a certificate of the chain of a server here has ended; a warning for one in its trust store, or where a log says that \
+        when: "a certificate of the chain of a server here, or of one that was looked at with --tls, has ended; a warning for one in its trust store, or where a log says that \
                one has",
         why: "links that are up stay, and none is made any more: the ensemble ends with the next election",
         todo: "put a new certificate in its place, on all servers whose certificate ends then",
@@ -52,7 +52,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         id: "live.tls-expiring",
         levels: &[Level::Error, Level::Warning],
-        when: "a certificate in a store here ends within 30 days and has a third of its time left or less; an error for one of a \
+        when: "a certificate in a store here, or that a server shows, ends within 30 days and has a third of its time left or less; an error for one of a \
                server's own chain within 3 days and a tenth",
         why: "links that are up stay when it has ended, and none is made any more: the ensemble ends with the next election",
         todo: "put a new certificate in its place; ours take it up by themselves, ZooKeeper with sslQuorumReloadCertFiles=true \
@@ -148,13 +148,24 @@ fn each_certificate(
             );
         }
     }
+    for served in &facts.served {
+        let of = facts.stores.iter().filter(|stores| stores.id == Some(served.id));
+        let known: Vec<_> = of.flat_map(|stores| &stores.own).map(|held| &held.der).collect();
+        for held in served.chain.iter().filter(|held| !known.contains(&&held.der)) {
+            let said = says(held, true, held.to.saturating_sub(now));
+            let subject = Subject::server(served.id).key("as it is served");
+            found.extend(said.map(|(level, what)| {
+                Found::new(level, subject.clone(), what).seen(&served.address, "a handshake")
+            }));
+        }
+    }
     found
 }
 
 const DAY: i64 = 86_400;
 
 /// A time, in days; in hours if it is less than two.
-fn days(seconds: i64) -> String {
+pub(super) fn days(seconds: i64) -> String {
     match seconds {
         seconds if seconds < 2 * DAY => format!("{} h", seconds / 3600),
         seconds => format!("{} days", seconds / DAY),

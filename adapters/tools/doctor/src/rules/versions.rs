@@ -6,8 +6,10 @@ use quorate_core::id::ServerId;
 
 use crate::facts::Facts;
 use crate::finding::{Evidence, Found, Level, Subject};
-use crate::java::{Version, faults_of};
+use crate::java::{Fault, Version, faults_of};
 use crate::rule::Rule;
+use crate::rules::steps::is_true;
+use crate::vulnerability::{Vulnerability, first_without, vulnerabilities_of};
 
 pub(crate) const RULES: &[Rule] = &[
     Rule {
@@ -19,6 +21,16 @@ pub(crate) const RULES: &[Rule] = &[
         sources: &["https://zookeeper.apache.org/releases.html"],
         explains: &[],
         check: java_bug,
+    },
+    Rule {
+        id: "live.cve",
+        levels: &[Level::Error, Level::Warning],
+        when: "a member is a ZooKeeper of a version with a published vulnerability; an error where it lets others be servers",
+        why: "how it is used is public",
+        todo: "upgrade to 3.8.6, 3.9.5 or newer, one server at a time; until then keep strangers from the ports",
+        sources: &["https://zookeeper.apache.org/security.html"],
+        explains: &[],
+        check: cve,
     },
     Rule {
         id: "live.version-mix",
@@ -37,7 +49,8 @@ fn shown(ids: &[ServerId]) -> String {
     format!("server{} {}", if ids.len() == 1 { "" } else { "s" }, ids.join(", "))
 }
 
-fn java_bug(facts: &Facts) -> Vec<Found> {
+/// The versions of ZooKeeper's own servers, and who runs each.
+fn of_java(facts: &Facts) -> BTreeMap<Version, Vec<ServerId>> {
     let mut versions = BTreeMap::<Version, Vec<ServerId>>::new();
     for member in &facts.members {
         let Some(words) = member.words().filter(|words| !words.is_ours()) else { continue };
@@ -45,28 +58,72 @@ fn java_bug(facts: &Facts) -> Vec<Found> {
             versions.entry(version).or_default().push(member.id);
         }
     }
+    versions
+}
+
+/// The servers of a version, as a subject and in a sentence.
+fn who_runs(version: Version, ids: &[ServerId]) -> (Subject, String) {
+    let subject = match ids {
+        [one] => Subject::server(*one),
+        _ => Subject::default(),
+    };
+    let verb = if ids.len() == 1 { "runs" } else { "run" };
+    (subject, format!("{} {verb} ZooKeeper {version}", shown(ids)))
+}
+
+fn java_bug(facts: &Facts) -> Vec<Found> {
     let mut found = Vec::new();
-    for (version, ids) in versions {
+    for (version, ids) in of_java(facts) {
         let mut faults: Vec<_> = faults_of(version).collect();
         faults.sort_by_key(|fault| fault.level);
         let Some(worst) = faults.first() else { continue };
-        let (who, verb) = (shown(&ids), if ids.len() == 1 { "runs" } else { "run" });
+        let (subject, who) = who_runs(version, &ids);
         let beside = match faults.len() {
             1 => String::new(),
             more => format!("; {} more known fault(s)", more - 1),
         };
-        let what = format!("{who} {verb} ZooKeeper {version}, which {}{beside}", worst.what);
+        let what = format!("{who}, which {}{beside}", worst.what);
         let evidence = faults.iter().map(|fault| {
             Evidence::new(
                 fault.issues.join(", "),
                 format!("{}: {} (fixed in {})", fault.level, fault.what, fault.fixed),
             )
         });
-        let subject = match ids.as_slice() {
-            [one] => Subject::server(*one),
-            _ => Subject::default(),
+        let one = Found::new(worst.level, subject, what).seen_all(evidence);
+        found.push(if faults.iter().all(|fault| Fault::is_open(fault)) {
+            one.todo("nothing: no release is without it yet")
+        } else {
+            one
+        });
+    }
+    found
+}
+
+fn cve(facts: &Facts) -> Vec<Found> {
+    let has_logins = facts.files.iter().any(|file| is_true(file, "quorum.auth.enableSasl"));
+    let level = |known: &Vulnerability| match known.takes_logins && !has_logins {
+        true => Level::Warning,
+        false => known.level,
+    };
+    let mut found = Vec::new();
+    for (version, ids) in of_java(facts) {
+        let mut known: Vec<_> = vulnerabilities_of(version).collect();
+        known.sort_by_key(|known| level(known));
+        let Some(worst) = known.first() else { continue };
+        let (subject, who) = who_runs(version, &ids);
+        let beside = match known.len() {
+            1 => String::new(),
+            more => format!("; {} more", more - 1),
         };
-        found.push(Found::new(worst.level, subject, what).seen_all(evidence));
+        let what = format!("{who}, which {} ({}){beside}", worst.what, worst.cve);
+        let evidence = known.iter().map(|known| {
+            let fixed: Vec<_> = known.fixed.iter().map(ToString::to_string).collect();
+            Evidence::new(known.cve, format!("{} (mended in {})", known.what, fixed.join(", ")))
+        });
+        let release = first_without(version);
+        found.push(Found::new(level(worst), subject, what).seen_all(evidence).todo(format!(
+            "upgrade to {release} or newer, one server at a time; until then keep strangers from the ports"
+        )));
     }
     found
 }
