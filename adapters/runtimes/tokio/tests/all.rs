@@ -17,6 +17,8 @@ mod java;
 mod mixed;
 mod operator;
 mod readme;
+#[path = "java/stores.rs"]
+mod stores;
 #[path = "../../../tools/cli/src/superuser.rs"]
 mod superuser; // the command's, against Java servers, which are here
 

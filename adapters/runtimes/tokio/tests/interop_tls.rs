@@ -7,8 +7,8 @@
 
 use quorate_core::id::ServerId;
 
-use crate::java::stores::{self, Format, Origin};
 use crate::mixed::{Java, Kind, Mixed, Quorate};
+use crate::stores::{self, Format, Origin};
 
 /// Makes a node, as a client of a Java server where one runs: a Java leader takes writes of sessions alone.
 async fn write(mixed: &Mixed, down: Option<ServerId>, path: &str) {

@@ -15,8 +15,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::common::within;
 use crate::java::client::Client;
-use crate::java::stores::{self, Format, Origin};
 use crate::mixed::{Java, Kind, Mixed, POLL, Quorate};
+use crate::stores::{self, Format, Origin};
 
 /// How servers link in one step.
 struct Step {

@@ -3,7 +3,6 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses some of it")]
 
 pub mod client;
-pub mod stores;
 pub mod tools;
 
 use std::fmt::Write as _;

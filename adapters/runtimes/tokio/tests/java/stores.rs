@@ -13,7 +13,7 @@ use crate::mixed::Mixed;
 
 /// What the certificates of servers are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub(crate) enum Origin {
     /// An authority's, which all trust.
     Authority,
     /// As ZooKeeper's guide makes them: each self-signed, with a common name alone, and in the trust store of all.
@@ -24,7 +24,7 @@ pub enum Origin {
 
 /// How they are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub(crate) enum Format {
     Jks,
     Pkcs12,
     Pem,
@@ -43,7 +43,7 @@ impl Format {
 }
 
 /// Whether there is what makes them; see [`java::available`].
-pub fn can_be_made() -> bool {
+pub(crate) fn can_be_made() -> bool {
     let runs = |program: &str, argument: &str| {
         let mut command = Command::new(program);
         command.arg(argument).stdout(Stdio::null()).stderr(Stdio::null());
@@ -58,7 +58,7 @@ pub fn can_be_made() -> bool {
 }
 
 /// Makes those of all servers, each in its directory.
-pub fn make(mixed: &mut Mixed, origin: Origin, format: Format) {
+pub(crate) fn make(mixed: &mut Mixed, origin: Origin, format: Format) {
     let dirs: Vec<_> = mixed.kinds.keys().map(|id| mixed.data_dir(*id)).collect();
     for dir in &dirs {
         fs::create_dir_all(dir).unwrap();
@@ -86,7 +86,7 @@ pub fn make(mixed: &mut Mixed, origin: Origin, format: Format) {
 }
 
 /// What a Java server is told of them.
-pub fn properties(format: Format) -> Vec<&'static str> {
+pub(crate) fn properties(format: Format) -> Vec<&'static str> {
     let locations = match format {
         Jks => [
             "ssl.quorum.keyStore.location=@DIR@/own.jks",
@@ -109,7 +109,7 @@ pub fn properties(format: Format) -> Vec<&'static str> {
 }
 
 /// Has a quorate server use those in its directory, with TLS alone.
-pub fn secure(config: &mut ServerConfig) {
+pub(crate) fn secure(config: &mut ServerConfig) {
     let found =
         |format: &Format| config.data_dir.join("own").with_extension(format.ending()).exists();
     let format = [Jks, Pkcs12, Pem].into_iter().find(found).expect("stores were made");

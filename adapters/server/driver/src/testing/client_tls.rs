@@ -14,7 +14,7 @@ use quorate_tls::{ClientAuth, RevokedFile};
 
 use super::caller::{HERE, Servers, framed};
 use super::certificates::{Authority, Flaw, Holder};
-use super::refusals::OLD_HELLOS;
+use super::refusals::old_hellos;
 use super::tls::Dribble;
 use super::{Echo, Ensemble, Stage};
 use crate::{Runtime, SecureClients, Server, ServerConfig, StartError};
@@ -191,9 +191,9 @@ pub async fn a_client_that_may_not_is_refused_before_a_word_of_it_is_read<R: Run
             drop(stage.within("the end", stream.read_to_end(&mut Vec::new())).await);
             one.until_refused(reason, count).await;
         }
-        for (reason, hello) in OLD_HELLOS {
+        for (reason, hello) in old_hellos() {
             let mut old = one.dial(one.at(secure)).await;
-            stage.within("a hello", old.write_all(&hello())).await.unwrap();
+            stage.within("a hello", old.write_all(&hello)).await.unwrap();
             drop(stage.within("the end", old.read_to_end(&mut Vec::new())).await);
             one.until_refused(reason, count).await;
         }

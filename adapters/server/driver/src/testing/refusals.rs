@@ -88,9 +88,9 @@ pub async fn who_may_not_is_refused_at_both_ports_and_nothing_else_happens<R: Ru
         plain.write(&hello(plane, ServerId(200))).await;
         plain.until_closed("a plain introduction").await;
         refused("plain-on-tls-port", 1).await;
-        for (reason, hello) in OLD_HELLOS {
+        for (reason, hello) in old_hellos() {
             let mut old = Line::to(&stage, &ensemble, agreed.0, plane).await;
-            old.write(&hello()).await;
+            old.write(&hello).await;
             old.until_closed(reason).await;
             refused(reason, 1).await;
         }
@@ -108,8 +108,9 @@ pub async fn who_may_not_is_refused_at_both_ports_and_nothing_else_happens<R: Ru
 }
 
 /// Why a client or a server whose TLS is too old is refused, and what it says.
-pub(super) const OLD_HELLOS: [(&str, fn() -> Vec<u8>); 2] =
-    [("version", || client_hello([3, 2])), ("no-common-suite", || client_hello([3, 3]))];
+pub(super) fn old_hellos() -> [(&'static str, Vec<u8>); 2] {
+    [("version", client_hello([3, 2])), ("no-common-suite", client_hello([3, 3]))]
+}
 
 /// A ClientHello (RFC 5246, 7.4.1.2) of one that has suites with CBC alone.
 fn client_hello(version: [u8; 2]) -> Vec<u8> {

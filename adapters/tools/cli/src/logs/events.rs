@@ -3,7 +3,7 @@
 //! A line of a library that knows nothing of this is [`OTHER`].
 
 /// All names, in order.
-pub(crate) const EVENTS: [&str; 81] = [
+pub(crate) const EVENTS: [&str; 83] = [
     "audit.failed",
     "audit.written",
     "auth.refused",
