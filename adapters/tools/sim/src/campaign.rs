@@ -29,6 +29,7 @@ mod elections;
 mod happening;
 mod histories;
 mod links;
+mod little_room;
 mod ports;
 mod run;
 

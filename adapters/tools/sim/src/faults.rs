@@ -66,6 +66,8 @@ classes! {
     CertificateRefusedByDialler,
     /// A dial came through, and the link ended because the certificate of who dialled is refused.
     CertificateRefusedByAcceptor,
+    /// There was little room left on a disk.
+    LittleRoom,
     /// A dial was lost, repeated by TCP and succeeded.
     DialRetried,
     /// A dial timed out.

@@ -155,6 +155,8 @@ pub(super) enum Purpose {
     Poison,
     /// Whose certificate is refused after the accident of that number; in the end, if it is none.
     Certificates,
+    /// Whose disk has little room after the accident of that number.
+    LittleRoom,
     /// Which server is stopped in order behind the accident of that number.
     Draining,
 }

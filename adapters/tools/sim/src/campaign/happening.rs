@@ -29,6 +29,7 @@ impl Run {
                 self.happens(&mut accident)?;
                 self.ports_fail(accident.number)?;
                 self.certificates_are_refused(accident.number);
+                self.disks_fill(accident.number)?;
                 self.is_poisoned(accident.number);
                 self.is_drained(accident.number)?;
             }

@@ -158,6 +158,7 @@ impl Run {
             self.world.resume(id)?;
             self.world.undeafen(id)?;
             self.world.distrust(id, false);
+            self.world.little_room(id, false)?;
             self.world.start(id);
         }
         Ok(())

@@ -306,6 +306,21 @@ impl World {
         self.feed(id, Event::Listening(Plane::Quorum))
     }
 
+    /// Lets a server believe that there is little room left on its disk, or enough again, until it starts anew.
+    ///
+    /// # Errors
+    ///
+    /// If what it does about it breaks a rule.
+    pub fn little_room(&mut self, id: i64, low: bool) -> Result<(), Violation> {
+        if !self.is_up(id) {
+            return Ok(());
+        }
+        if low {
+            self.coverage.hit(FaultClass::LittleRoom);
+        }
+        self.feed(ServerId(id), Event::DiskLow(low))
+    }
+
     /// Lets all others refuse the certificate of a server from now on, as when it has ended; links that are up stay. Or no
     /// longer.
     pub fn distrust(&mut self, id: i64, on: bool) {
