@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use crate::support::*;
-use crate::world::World;
 use quorate_core::config::Config;
 use quorate_core::durable::Durable;
 use quorate_core::id::{LinkId, ServerId};
@@ -98,26 +97,6 @@ fn a_single_voter_leads_on() {
     bench.step(Event::ListenFailed(Plane::Quorum));
     bench.wait(10 * PATIENCE);
     assert!(bench.status().serving);
-}
-
-/// Whole servers, of which 3 is the best, and none reaches its quorum port; its election port is open. Each time it gives up
-/// it says what nobody else can see.
-#[test]
-fn a_server_that_is_elected_and_that_none_can_come_to_says_so() {
-    let mut world = World::new(&[1, 2, 3]);
-    assert_eq!(world.leader(), 3);
-    world.closed.insert(ServerId(3));
-    world.break_links(ServerId(3));
-    let came = (ServerId(3), Reason::NoneCame);
-    world.run(|world| world.reasons.contains(&came));
-    // It is not said where it is not so.
-    world.closed.clear();
-    world.run(World::all_serve);
-    world.reasons.clear();
-    world.kill(1);
-    world.kill(2);
-    world.pass(2 * world.peers[&ServerId(3)].config().timing.init_time());
-    assert!(!world.reasons.contains(&came), "{:?}", world.reasons);
 }
 
 /// A link that stands is as good as ever; only nobody new can come.

@@ -5,6 +5,7 @@ use quorate_floors::Place::{self, Floor, Page};
 pub(crate) const PLAN: &[(&str, Place)] = &[
     ("demo", Floor(4)),
     ("demo::plot", Floor(6)),
+    ("demo::plot::waits", Page),
     ("demo::error", Floor(5)),
     ("demo::view", Floor(5)),
     ("demo::ensemble", Floor(4)),
@@ -69,6 +70,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("exit", Floor(1)),
     ("in_force", Floor(1)),
     ("last_changes", Floor(3)),
+    ("client_logins", Floor(1)),
     ("settings", Floor(1)),
     ("operate", Floor(5)),
     ("admin", Floor(3)),
