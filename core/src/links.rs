@@ -235,11 +235,13 @@ impl Links {
         up.map(|(id, _)| *id)
     }
 
-    /// The server at the other end of an election link has said something, and whether it knows probes.
+    /// The server at the other end of an election link has said something, and whether it knows probes. Returns whether that
+    /// is the first word of one that has let links end without one: it is within reach only now.
     #[inline]
-    pub fn on_marked(&mut self, now: Instant, at: Position, knows_probes: bool) {
+    pub fn on_marked(&mut self, now: Instant, at: Position, knows_probes: bool) -> bool {
         let placed = &mut self.places[at.0];
-        (placed.heard, placed.spoke) = (now, true);
+        placed.heard = now;
+        let first = !core::mem::replace(&mut placed.spoke, true);
         if placed.knows_probes != knows_probes {
             placed.knows_probes = knows_probes;
             let Placed { link, place, .. } = *placed;
@@ -247,6 +249,18 @@ impl Links {
                 self.on_mark_changed(peer, link, knows_probes);
             }
         }
+        first && self.on_first_word(at)
+    }
+
+    #[cold]
+    fn on_first_word(&mut self, at: Position) -> bool {
+        let Place::Election(peer) = self.places[at.0].place else { return false };
+        self.neighbours.get_mut(&peer).is_some_and(Neighbour::speaks)
+    }
+
+    /// Whether this server has let links end without a word, and has said nothing since.
+    pub fn is_mute(&self, peer: ServerId) -> bool {
+        self.neighbours.get(&peer).is_some_and(Neighbour::is_mute)
     }
 
     #[cold]
@@ -259,8 +273,7 @@ impl Links {
     /// A probe has come.
     pub fn on_probe(&mut self, now: Instant, at: Position, probe: Probe) {
         let Placed { link, place, .. } = self.places[at.0];
-        let placed = &mut self.places[at.0];
-        (placed.heard, placed.spoke) = (now, true);
+        self.places[at.0].heard = now;
         if let Place::Election(peer) = place {
             if let Some(up) = self.up_mut(peer, link) {
                 up.on_probe(now, probe);

@@ -49,7 +49,7 @@ impl Links {
             .neighbours
             .iter_mut()
             .filter(|(_, neighbour)| neighbour.wanted && neighbour.link.is_none())
-            .filter(|(_, neighbour)| !neighbour.is_mute())
+            .filter(|(_, neighbour)| !(neighbour.is_mute() && neighbour.redial_at.is_some()))
             .map(|(id, neighbour)| {
                 neighbour.hope(self.redial_min);
                 *id

@@ -132,9 +132,14 @@ impl Neighbour {
         self.mute = false;
     }
 
-    /// Whether it lets links end without a word, and the time when it is dialled again is known.
+    /// Whether it has let links end without a word, and has said nothing since.
     pub(super) const fn is_mute(&self) -> bool {
-        self.mute && self.redial_at.is_some()
+        self.mute
+    }
+
+    /// It says something; whether it was mute.
+    pub(super) const fn speaks(&mut self) -> bool {
+        core::mem::replace(&mut self.mute, false)
     }
 
     /// A link has come up and stays; returns the one whose place it takes.

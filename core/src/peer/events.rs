@@ -87,7 +87,9 @@ impl Peer {
         let Notification { standing, version, config, mark } = notification;
         let (standing, version) = (*standing, *version);
         let knows_probes = mark.says(Mark::KNOWS_PROBES);
-        self.shared.links.on_marked(self.shared.now, at, knows_probes);
+        if self.shared.links.on_marked(self.shared.now, at, knows_probes) {
+            self.on_first_word(from);
+        }
         if self.shared.config.reconfig_enabled
             && matches!(self.role, Role::Looking)
             && self.shared.adopt(from, config)
@@ -127,7 +129,9 @@ impl Peer {
         if let Electing::Fast(_) = self.shared.elector {
             return self.on_misplaced(link, "message");
         }
-        self.shared.links.on_marked(self.shared.now, at, message.knows_probes);
+        if self.shared.links.on_marked(self.shared.now, at, message.knows_probes) {
+            self.on_first_word(from);
+        }
         if self.shared.config.reconfig_enabled
             && matches!(self.role, Role::Looking)
             && self.shared.adopt(from, &message.config)

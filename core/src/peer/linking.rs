@@ -21,14 +21,29 @@ use crate::peer::role::Role;
 use crate::time::Instant;
 
 impl Peer {
-    /// There is a link for elections with this server.
+    /// There is a link for elections with this server. One that has let links end without a word is within reach when it says
+    /// something: it may refuse our certificate, and an election that asked everybody anew for each such link would never rest.
     pub(super) fn on_linked(&mut self, link: LinkId, peer: ServerId) {
+        if self.shared.links.is_mute(peer) {
+            return self.shared.greet(link, peer);
+        }
+        self.on_reachable(peer);
+        self.tell_standing(link, peer);
+    }
+
+    /// A mute server has said something.
+    #[cold]
+    pub(super) fn on_first_word(&mut self, peer: ServerId) {
+        self.on_reachable(peer);
+        self.tell_clock(peer);
+    }
+
+    fn on_reachable(&mut self, peer: ServerId) {
         if matches!(self.role, Role::Looking) {
             let (_, cx) = self.context();
             cx.links.retry(cx.now, cx.outbox);
         }
         self.elect(ElectorEvent::Reachable(peer));
-        self.tell_standing(link, peer);
     }
 
     /// A connection claims to be this voter, to which there is a link: a machine that does not know it any more ends it as
@@ -40,6 +55,10 @@ impl Peer {
     /// A member hears where we stand, on the link that there is to it.
     fn tell_standing(&mut self, link: LinkId, peer: ServerId) {
         self.shared.greet(link, peer);
+        self.tell_clock(peer);
+    }
+
+    fn tell_clock(&mut self, peer: ServerId) {
         if self.shared.config.is_member(peer) {
             self.on_clock(ClockEvent::Reachable(peer));
         }
