@@ -16,9 +16,9 @@ use crate::campaign::case::{Purpose, pick};
 use crate::campaign::run::{ELECTION_MAX, Run, can, is_settled};
 use crate::world::World;
 
-/// How often two servers dial each other in a second, at most, of which one refuses the other's certificate: both once,
-/// and at first a few times more.
-const DIALS_A_SECOND_MAX: u64 = 5;
+/// How often two servers dial each other in a second, at most, of which one refuses the other's certificate: both once, and
+/// while the refused one looks a few times more each time that it asks everybody anew, which is ever later.
+const DIALS_A_SECOND_MAX: u64 = 12;
 
 impl Run {
     /// After every eighth accident the certificate of one is refused, or all are believed again.
