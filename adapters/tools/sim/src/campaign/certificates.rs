@@ -18,7 +18,7 @@ use crate::world::World;
 
 /// How often two servers dial each other in a second, at most, of which one refuses the other's certificate: both once, and
 /// while the refused one looks a few times more each time that it asks everybody anew, which is ever later.
-const DIALS_A_SECOND_MAX: u64 = 12;
+const DIALS_A_SECOND_MAX: u64 = 25;
 
 impl Run {
     /// After every eighth accident the certificate of one is refused, or all are believed again.
