@@ -70,6 +70,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("links", Floor(8)),
     ("links::claims", Page),
     ("links::dials", Page),
+    ("links::hearing", Page),
     ("links::quorum_plane", Page),
     ("links::mailbox", Floor(1)),
     ("links::neighbour", Floor(2)),
