@@ -13,12 +13,16 @@ use quorate_core::id::ServerId;
 
 use crate::campaign::Failure;
 use crate::campaign::case::{Purpose, pick};
-use crate::campaign::run::{ELECTION_MAX, Run, can, is_settled};
+use crate::campaign::run::{Run, can, is_settled};
 use crate::world::World;
 
-/// How often two servers dial each other in a second, at most, of which one refuses the other's certificate: both once, and
-/// while the refused one looks a few times more each time that it asks everybody anew, which is ever later.
-const DIALS_A_SECOND_MAX: u64 = 25;
+/// How often two servers dial each other in a second, at most, of which one refuses the other's certificate: each once, with
+/// jitter, and a few times more when the refused one asks everybody anew, which is ever later.
+const DIALS_A_SECOND_MAX: u64 = 4;
+/// Until then the waits grow.
+const AT_FIRST: Duration = Duration::from_secs(10);
+/// How long dials are counted.
+const COUNTED: Duration = Duration::from_secs(20);
 
 impl Run {
     /// After every eighth accident the certificate of one is refused, or all are believed again.
@@ -78,16 +82,21 @@ impl Run {
         rest: &[ServerId],
     ) -> Result<(), Failure> {
         let epoch = |w: &World| w.brief(leader.0).map(|brief| brief.current_epoch);
-        let (before, dials) = (epoch(&self.world), self.world.dials());
-        let lasts = self.noticing + ELECTION_MAX;
-        self.world.run_for(lasts)?;
+        let before = epoch(&self.world);
+        self.world.run_for(self.noticing + AT_FIRST)?;
+        let dials = self.world.dials();
+        self.world.run_for(COUNTED)?;
         let same = self.world.leader() == Some(leader) && epoch(&self.world) == before;
         if !same || !self.world.is_settled_among(rest.iter().copied()) {
             return Err(Failure::Unstable { state: self.state() });
         }
         let dials = self.world.dials() - dials;
         let pairs = self.ids.iter().filter(|id| **id != one.0).count() as u64;
-        let most = (lasts + Duration::from_secs(1)).as_secs() * pairs * DIALS_A_SECOND_MAX;
-        (dials <= most).then_some(()).ok_or_else(|| Failure::Unstable { state: self.state() })
+        let most = COUNTED.as_secs() * pairs * DIALS_A_SECOND_MAX;
+        if dials > most {
+            let state = format!("{dials} dials, and {most} are enough\n{}", self.state());
+            return Err(Failure::Stuck { what: "servers dial without end", limit: COUNTED, state });
+        }
+        Ok(())
     }
 }
