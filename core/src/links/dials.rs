@@ -41,15 +41,18 @@ pub(super) struct UnderWay {
 
 impl Links {
     /// Dials, now and afresh, every voter to which there is no link. The failure of a dial that was
-    /// under way before says nothing about now. Who has let links end without a word is dialled when its time comes:
-    /// each such link would be a reason for another sweep.
+    /// under way before says nothing about now. Who has let links end without a word, or was asked
+    /// to dial and did not, is dialled when its time comes: it may refuse us.
     pub fn sweep(&mut self, now: Instant, outbox: &mut Outbox) {
         self.dials.values_mut().for_each(|dial| dial.fresh = false);
         let missing: Vec<_> = self
             .neighbours
             .iter_mut()
             .filter(|(_, neighbour)| neighbour.wanted && neighbour.link.is_none())
-            .filter(|(_, neighbour)| !(neighbour.is_mute() && neighbour.redial_at.is_some()))
+            .filter(|(id, neighbour)| {
+                let comes = neighbour.redial_at.is_some() || self.dials.contains_key(id);
+                !(neighbour.keeps_its_pace() && comes)
+            })
             .map(|(id, neighbour)| {
                 neighbour.hope(self.redial_min);
                 *id
@@ -95,6 +98,7 @@ impl Links {
             if peer > self.id {
                 // We only asked to be dialled; ask again later if that does not happen.
                 if neighbour.link.is_none() && neighbour.wanted {
+                    neighbour.asked = true;
                     neighbour.put_off(now, redial_max, rng);
                 }
                 outbox.hangup(link, Hangup::PeerDials(peer));

@@ -37,6 +37,8 @@ pub(super) struct Neighbour {
     wait: Duration,
     /// The last link to it ended soon and without a word.
     mute: bool,
+    /// It was asked to dial us since there was a link.
+    pub(super) asked: bool,
     /// It knew probes when it last said anything that tells: on a new link, too, it has to be heard.
     knows_probes: bool,
     /// What it may have without a vote.
@@ -97,6 +99,7 @@ impl Neighbour {
             redial_at: None,
             wait: shortest,
             mute: false,
+            asked: false,
             knows_probes: false,
             answers: Answers::new(Instant::ORIGIN),
         }
@@ -137,6 +140,12 @@ impl Neighbour {
         self.mute
     }
 
+    /// Whether the next dial has its own time, that grows: what came of the last one is no failure that tells of a network that
+    /// was.
+    pub(super) const fn keeps_its_pace(&self) -> bool {
+        self.mute || self.asked
+    }
+
     /// It says something; whether it was mute.
     pub(super) const fn speaks(&mut self) -> bool {
         core::mem::replace(&mut self.mute, false)
@@ -145,6 +154,7 @@ impl Neighbour {
     /// A link has come up and stays; returns the one whose place it takes.
     pub(super) const fn on_up(&mut self, up: Up) -> Option<Up> {
         self.redial_at = None;
+        self.asked = false;
         self.link.replace(Up { knows_probes: self.knows_probes, ..up })
     }
 
