@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateRevocationListDer, UnixTime};
 use webpki::{
     CertRevocationList, EndEntityCert, ExpirationPolicy, OwnedCertRevocationList,
@@ -37,7 +37,7 @@ impl Revoked {
         for list in CertificateRevocationListDer::pem_slice_iter(text) {
             let nth = lists.len() + 1;
             let wrong = |what: &dyn std::fmt::Display| wrong(format!("list {nth}: {what}"));
-            let list = list.map_err(|error| wrong(&error))?;
+            let list = list.map_err(|error| wrong(&broken(&error)))?;
             let (_, read) =
                 CertificateRevocationList::from_der(&list).map_err(|error| wrong(&error))?;
             let issuer = read.issuer().to_string();
@@ -103,6 +103,17 @@ impl Revoked {
 /// What is wrong with it.
 pub fn lists_in(file: &Path, bytes: &[u8]) -> Result<usize, StoreError> {
     Revoked::read(file, bytes, false).map(|revoked| revoked.lists.len())
+}
+
+/// What is wrong with a section of PEM. The crate's own words show the line, byte by byte and as long as it is.
+fn broken(error: &pem::Error) -> &'static str {
+    if matches!(error, pem::Error::MissingSectionEnd { .. }) {
+        "its section of PEM has no end"
+    } else if matches!(error, pem::Error::IllegalSectionStart { .. }) {
+        "the line that begins its section of PEM is broken"
+    } else {
+        "its section of PEM cannot be read"
+    }
 }
 
 /// How long a file with lists may be.

@@ -1,6 +1,8 @@
 //! Certificates that their authority has taken back.
 
-use quorate_tls::{Reason, RevokedFile, Settings, Tls};
+use std::path::Path;
+
+use quorate_tls::{Reason, RevokedFile, Settings, Tls, lists_in};
 use rcgen::{CertificateParams, SerialNumber};
 
 use crate::handshakes::{any, connect};
@@ -26,6 +28,21 @@ fn refusals(dir: &Dir, own: &Tls, leaf: &Leaf, trusted: &[&str]) -> [Option<Reas
     let accepts = connect(&other, own, any()).0.1;
     let dials = connect(own, &other, any()).0.0;
     [accepts, dials]
+}
+
+#[test]
+fn what_is_wrong_with_a_file_of_lists_is_said_in_a_short_line_without_what_stands_in_it() {
+    let long = "k".repeat(4_000);
+    for (text, what) in [
+        (format!("-----BEGIN X509 CRL-----{long}\n"), "begins its section of PEM is broken"),
+        (format!("-----BEGIN X509 CRL-----\n{long}\n"), "has no end"),
+        (format!("-----BEGIN X509 CRL-----\n?{long}\n-----END X509 CRL-----\n"), "cannot be read"),
+        (long, "holds no list"),
+    ] {
+        let told = lists_in(Path::new("lists.pem"), text.as_bytes()).unwrap_err().to_string();
+        assert!(told.contains(what) && told.len() < 200, "{told}");
+        assert!(!told.contains("kkk") && !told.contains("107, 107"), "{told}");
+    }
 }
 
 #[test]
