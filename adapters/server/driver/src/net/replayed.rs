@@ -1,12 +1,15 @@
-//! A connection of which something was read already, to find out what it speaks.
+//! A connection of which something was read already: to find out what it speaks, or because much is coming.
+//!
+//! rustls reads 4 KiB at a time. While more than that is there, the system is asked for more at once than it asks for.
 
 use std::io::{self, IoSlice};
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
-use bytes::{Buf, BytesMut};
+use bytes::BytesMut;
 use futures_io::{AsyncRead, AsyncWrite};
 use quorate_tls::Records;
 
@@ -15,7 +18,7 @@ use crate::net::secure_links::Passed;
 /// A connection, and what comes before its next byte. The records of TLS in it are counted.
 #[derive(Debug)]
 pub(crate) struct Replayed<S> {
-    before: BytesMut,
+    before: Before,
     stream: S,
     read: Records,
     written: Records,
@@ -24,9 +27,29 @@ pub(crate) struct Replayed<S> {
     pub(super) records_max: u64,
 }
 
+/// What was read and is still to be taken.
+#[derive(Debug, Default)]
+struct Before {
+    bytes: Vec<u8>,
+    rest: Range<usize>,
+    /// Whether there was more to read than was asked for.
+    much: bool,
+}
+
+impl Before {
+    fn take(&mut self, buffer: &mut [u8]) -> usize {
+        let taken = self.rest.len().min(buffer.len());
+        let end = self.rest.start + taken;
+        buffer[..taken].copy_from_slice(&self.bytes[self.rest.start..end]);
+        self.rest.start = end;
+        taken
+    }
+}
+
 impl<S> Replayed<S> {
     pub(super) fn new(before: BytesMut, stream: S, records_max: u64) -> Self {
         let (read, written) = (Records::default(), Records::default());
+        let before = Before { rest: 0..before.len(), bytes: before.to_vec(), much: false };
         Self { before, stream, read, written, passed: Arc::default(), records_max }
     }
 
@@ -63,18 +86,29 @@ impl<S: AsyncRead + Unpin> AsyncRead for Replayed<S> {
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        if this.before.is_empty() {
-            let polled = Pin::new(&mut this.stream).poll_read(cx, buffer);
-            if let Poll::Ready(Ok(read)) = polled {
-                this.has_read(&buffer[..read]);
+        if this.before.rest.is_empty() {
+            if !this.before.much {
+                // What waits holds no memory.
+                this.before = Before::default();
+                let polled = Pin::new(&mut this.stream).poll_read(cx, buffer);
+                if let Poll::Ready(Ok(read)) = polled {
+                    this.before.much = read == buffer.len();
+                    this.has_read(&buffer[..read]);
+                }
+                return polled;
             }
-            return polled;
+            this.before.bytes.resize(READ_AHEAD_BYTES, 0);
+            let polled = Pin::new(&mut this.stream).poll_read(cx, &mut this.before.bytes);
+            let Poll::Ready(Ok(read)) = polled else {
+                this.before = Before::default();
+                return polled;
+            };
+            this.before.rest = 0..read;
+            this.before.much = read > buffer.len();
         }
-        let most = this.before.len().min(buffer.len());
-        buffer[..most].copy_from_slice(&this.before[..most]);
-        this.before.advance(most);
-        this.has_read(&buffer[..most]);
-        Poll::Ready(Ok(most))
+        let taken = this.before.take(buffer);
+        this.has_read(&buffer[..taken]);
+        Poll::Ready(Ok(taken))
     }
 }
 
@@ -109,5 +143,65 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Replayed<S> {
 
     fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_close(cx)
+    }
+}
+
+/// How much is read at once while much is coming: four of the longest records.
+const READ_AHEAD_BYTES: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use futures_lite::future::{block_on, poll_once};
+    use futures_lite::io::AsyncReadExt;
+
+    use super::*;
+
+    /// Bytes that count up, `each` at a time; then silence.
+    struct Counting {
+        next: usize,
+        end: usize,
+        each: usize,
+        reads: usize,
+    }
+
+    impl AsyncRead for Counting {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buffer: &mut [u8],
+        ) -> Poll<io::Result<usize>> {
+            let most = self.each.min(buffer.len()).min(self.end - self.next);
+            if most == 0 {
+                return Poll::Pending;
+            }
+            for byte in &mut buffer[..most] {
+                *byte = self.next.to_le_bytes()[0] ^ self.next.to_le_bytes()[1];
+                self.next += 1;
+            }
+            self.reads += 1;
+            Poll::Ready(Ok(most))
+        }
+    }
+
+    #[test]
+    fn what_comes_fast_is_read_in_few_pieces_and_what_waits_holds_no_memory() {
+        const ALL: usize = 1 << 20;
+        for (each, reads_max) in [(ALL, ALL / READ_AHEAD_BYTES + 1), (5000, 300), (4096, 256)] {
+            let mut all = vec![0; ALL];
+            let whole = Counting { next: 0, end: ALL, each: ALL, reads: 0 };
+            let mut whole = Replayed::new(BytesMut::new(), whole, u64::MAX);
+            block_on(whole.read_exact(&mut all)).unwrap();
+
+            let stream = Counting { next: 100, end: ALL, each, reads: 0 };
+            let mut stream = Replayed::new(all[..100].into(), stream, u64::MAX);
+            let mut read = Vec::new();
+            let mut piece = [0; 4096];
+            while let Some(taken) = block_on(poll_once(stream.read(&mut piece))) {
+                read.extend_from_slice(&piece[..taken.unwrap()]);
+            }
+            assert!(read == all, "{each}: {} bytes, or others", read.len());
+            assert!(stream.stream.reads <= reads_max, "{each}: {} reads", stream.stream.reads);
+            assert_eq!(stream.before.bytes.capacity(), 0, "{each}");
+        }
     }
 }
