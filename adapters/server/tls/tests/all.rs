@@ -8,3 +8,4 @@ mod identities;
 mod made;
 mod revoked;
 mod stores;
+mod trusted;
