@@ -5,7 +5,9 @@
 //! ```
 //!
 //! One at a time: a leader that closed the links of two learners at once could lose its quorum. Whoever leads decides for the
-//! links of its learners, since it alone sees all of them; a learner decides for itself only later, where its leader does not.
+//! links of its learners, since it alone sees all of them; a learner decides for itself only later, where its leader does not
+//! (a Java server, or one whose links are never quiet). All that a leader sends goes to each of its learners, so their links
+//! are worn alike: two learners that decided at the same number of records would be away at once. Each has a number of its own.
 
 use std::time::Duration;
 
@@ -42,13 +44,19 @@ pub enum WornKind {
 }
 
 /// Which link is closed next.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Renewals {
+    own: ServerId,
     /// The member whose link was closed last, and when, until it is back.
     under_way: Option<(ServerId, WornKind, Duration)>,
 }
 
 impl Renewals {
+    /// Those of this server.
+    pub const fn of(own: ServerId) -> Self {
+        Self { own, under_way: None }
+    }
+
     /// Which of these to close now, at a time that only counts up; `is_back` says whether a server has a link of that kind
     /// again, `can_do_without` whether this server leads or follows on without it for a moment.
     pub fn next(
@@ -58,7 +66,8 @@ impl Renewals {
         is_back: impl Fn(ServerId, WornKind) -> bool,
         can_do_without: impl Fn(&Worn) -> bool,
     ) -> Option<LinkId> {
-        let is_due = |worn: &&Worn| worn.is_due(now, &can_do_without);
+        let own = self.own;
+        let is_due = |worn: &&Worn| worn.is_due(own, now, &can_do_without);
         // Whom no membership names is missed by none.
         if let Some(stranger) = worn.iter().filter(is_due).find(|worn| worn.peer.is_none()) {
             return Some(stranger.link);
@@ -76,7 +85,8 @@ impl Renewals {
 }
 
 impl Worn {
-    fn is_due(&self, now: Duration, can_do_without: impl Fn(&Self) -> bool) -> bool {
+    /// Whether it is one to close now, at this server.
+    fn is_due(&self, own: ServerId, now: Duration, can_do_without: impl Fn(&Self) -> bool) -> bool {
         let parts = u128::from(self.records) * PARTS / u128::from(self.limit.max(1));
         // Near its end it is closed at any moment: it would end at a worse one.
         if self.limit < u64::MAX && parts >= AT_LAST {
@@ -84,7 +94,9 @@ impl Worn {
         }
         let (from, after) = match self.kind {
             WornKind::Election | WornKind::Learner => (SOON, Duration::ZERO),
-            WornKind::Leader => (LATER, PATIENCE),
+            WornKind::Leader => {
+                (LATER + u128::from(own.0.rem_euclid(TURNS).unsigned_abs()), PATIENCE)
+            }
         };
         let is_worn = self.limit < u64::MAX && parts >= from;
         let is_unwanted = self.unwanted.is_some_and(|since| now.saturating_sub(since) >= after);
@@ -93,13 +105,15 @@ impl Worn {
 }
 
 /// In how many parts a limit is divided.
-const PARTS: u128 = 16;
+const PARTS: u128 = 256;
 /// 3/4.
-const SOON: u128 = 12;
-/// 7/8.
-const LATER: u128 = 14;
+const SOON: u128 = 192;
+/// 7/8, for the first learner.
+const LATER: u128 = 224;
+/// How many learners have a number of records of their own between 7/8 and the last.
+const TURNS: i64 = 16;
 /// 15/16.
-const AT_LAST: u128 = 15;
+const AT_LAST: u128 = 240;
 /// How long a server may take to be back before others have their turn, and how long a learner leaves it to its leader to
 /// close a link.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -119,7 +133,7 @@ mod tests {
     }
 
     fn alone(now: u64, worn: Worn) -> Option<LinkId> {
-        Renewals::default().next(second(now), &[worn], |_, _| true, |_| true)
+        Renewals::of(ServerId(16)).next(second(now), &[worn], |_, _| true, |_| true)
     }
 
     #[test]
@@ -133,9 +147,28 @@ mod tests {
         assert_eq!(alone(1, unlimited(u64::MAX)), None);
     }
 
+    /// Whoever leads says the same to all of them, so their links come to their ends together.
+    #[test]
+    fn learners_of_a_leader_that_closes_none_have_a_number_of_records_each() {
+        let leader =
+            |records| Worn { limit: 1 << 23, kind: WornKind::Leader, ..learner(9, records) };
+        let closes = |own, records| {
+            let worn = [leader(records)];
+            Renewals::of(ServerId(own)).next(second(1), &worn, |_, _| true, |_| true).is_some()
+        };
+        let first = |own| (0..=256).map(|part| part << 15).find(|records| closes(own, *records));
+        let at: Vec<_> = (-1..15).map(|own| first(own).unwrap()).collect();
+        let mut apart = at.clone();
+        apart.sort_unstable();
+        apart.dedup();
+        assert_eq!(apart.len(), at.len(), "{at:?}");
+        let quarters = |records| records / (1 << 21);
+        assert!(apart.iter().all(|records| quarters(*records) == 3 && *records < 15 << 19));
+    }
+
     #[test]
     fn never_two_at_once_and_the_most_worn_first() {
-        let mut renewals = Renewals::default();
+        let mut renewals = Renewals::of(ServerId(16));
         let worn = [learner(1, 800), learner(2, 900)];
         let away = |_, _| false;
         assert_eq!(renewals.next(second(1), &worn, away, |_| true), Some(LinkId(2)));
@@ -154,7 +187,7 @@ mod tests {
         for (is_quiet, needed) in [(false, false), (true, true), (false, true)] {
             let next = |records, unwanted| {
                 let worn = Worn { is_quiet, unwanted, ..learner(1, records) };
-                Renewals::default().next(second(100), &[worn], |_, _| true, |_| !needed)
+                Renewals::of(ServerId(16)).next(second(100), &[worn], |_, _| true, |_| !needed)
             };
             assert_eq!(next(930, None), None);
             assert_eq!(next(0, Some(second(1))), None, "a leader keeps its quorum");
@@ -172,7 +205,7 @@ mod tests {
         assert_eq!(alone(25, unwanted(WornKind::Leader)), Some(LinkId(1)));
         // A stranger's holds none up.
         let stranger = Worn { peer: None, link: LinkId(7), ..unwanted(WornKind::Learner) };
-        let mut renewals = Renewals::default();
+        let mut renewals = Renewals::of(ServerId(16));
         let both = [unwanted(WornKind::Learner), stranger];
         assert_eq!(renewals.next(second(10), &both, |_, _| false, |_| true), Some(LinkId(7)));
         assert_eq!(renewals.next(second(10), &both[..1], |_, _| false, |_| true), Some(LinkId(1)));

@@ -16,10 +16,17 @@ use crate::net::secure_links::SecureLink;
 use crate::runtime::Runtime;
 
 /// What is to be made anew, and when it is looked next.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Renewing {
     renewals: Renewals,
     next: Option<Instant>,
+}
+
+impl Renewing {
+    /// Of this server.
+    pub(crate) const fn of(own: ServerId) -> Self {
+        Self { renewals: Renewals::of(own), next: None }
+    }
 }
 
 impl<R: Runtime, A: Application> Driver<R, A> {

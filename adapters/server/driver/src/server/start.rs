@@ -323,7 +323,7 @@ fn driver<R: Runtime, A: Application>(
         secure,
         known: (i64::MIN, None),
         #[cfg(feature = "tls")]
-        renewing: Renewing::default(),
+        renewing: Renewing::of(config.core.id),
         listeners,
         elections_at: elections_at(&own, config.multi_address),
         multi_address: config.multi_address,
