@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quorate_driver::testing::{Stage, renewals, tls};
+use quorate_driver::testing::{Stage, renewals, rotations, tls};
 use quorate_tokio::Tokio;
 
 #[tokio::test]
@@ -51,6 +51,17 @@ async fn links_that_are_made_anew_are_in_the_log() {
     let told = lines.with("tls.closed");
     assert!(told.len() >= 2 && told[0].contains("unknown-authority"), "{told:#?}");
     assert!(lines.with("tls.reloaded").len() >= 9);
+}
+
+#[tokio::test]
+async fn a_store_that_was_not_good_is_tried_again_though_it_looks_the_same() {
+    let lines = Lines::default();
+    let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let has_failed = || !lines.with("tls.reload_failed").is_empty();
+    let stage = Stage::new([Tokio]);
+    rotations::a_store_that_was_not_good_is_tried_again_though_it_looks_the_same(stage, has_failed)
+        .await;
 }
 
 /// What was logged.

@@ -295,6 +295,7 @@ macro_rules! tls_suite {
             }
             renewals: {
                 links_whose_keys_are_worn_are_made_anew_one_at_a_time_while_writes_go_on,
+                a_learner_makes_its_worn_link_anew_where_its_leader_does_not,
                 an_authority_is_replaced_in_three_steps_while_writes_go_on,
                 a_member_whose_certificate_is_taken_back_is_out_when_the_list_is_there,
                 a_link_whose_certificate_ends_is_told_and_closed_only_if_that_is_wanted,

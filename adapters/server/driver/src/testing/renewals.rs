@@ -19,7 +19,7 @@ use super::certificates::{Authority, Flaw};
 use super::journal::{App, numbered};
 use super::tls::{failures, figure, links, secure, settings};
 use super::{Ensemble, Stage, Task};
-use crate::{Changes, Runtime, Server};
+use crate::{Changes, Leader, Runtime, Server};
 
 /// Proposes one after the other until it is told to stop; how many were acknowledged.
 struct Writes {
@@ -113,22 +113,12 @@ pub async fn links_whose_keys_are_worn_are_made_anew_one_at_a_time_while_writes_
     stage: Stage<R>,
 ) {
     let authority = Authority::new("ours");
-    let mut ensemble = stage.journals(3, 0);
-    ensemble.adjust = |config| config.changes_kept = 4096;
-    for id in ensemble.ids() {
-        let mut config = secure(&ensemble, &authority, id);
-        let settings = config.tls.as_mut().unwrap();
-        settings.versions = Versions { tls12: true, tls13: false };
-        settings.records_max = 1_000;
-        ensemble.start_as(config).await;
-    }
-    let agreed = ensemble.agreed().await;
-    let leader = ensemble.server(agreed.0);
-    let synced = || leader.status().peer.learners.iter().filter(|at| at.synced).count() == 2;
-    stage.until("both followers", synced).await;
+    // Learners that decided, too, would be two at once if one were away for as long as the others have until then.
+    let (ensemble, agreed) = worn_at(&stage, &authority, LEADS).await;
+    let leader = ensemble.server(LEADS);
     let mut changes = leader.changes();
     let writes = Writes::begin(&stage, leader);
-    each_renewed(&stage, &mut changes, &followers(&ensemble, agreed.0), 2).await;
+    each_renewed(&stage, &mut changes, &followers(&ensemble, LEADS), 2).await;
     let count = writes.end(&stage).await;
     assert!(count > 500, "{count}");
     assert_eq!(ensemble.agreed().await, agreed, "no election");
@@ -137,6 +127,58 @@ pub async fn links_whose_keys_are_worn_are_made_anew_one_at_a_time_while_writes_
         assert_eq!(stage.all_entries(server).await.len(), count);
     }
 }
+
+/// As where a Java server leads, which closes none.
+pub async fn a_learner_makes_its_worn_link_anew_where_its_leader_does_not<R: Runtime>(
+    stage: Stage<R>,
+) {
+    let authority = Authority::new("ours");
+    let (ensemble, agreed) = worn_at(&stage, &authority, ServerId(2)).await;
+    let leader = ensemble.server(LEADS);
+    let mut changes = leader.changes();
+    let writes = Writes::begin(&stage, leader);
+    each_renewed(&stage, &mut changes, &[ServerId(2)], 2).await;
+    let count = writes.end(&stage).await;
+    assert!(count > 500, "{count}");
+    assert_eq!(ensemble.agreed().await, agreed, "no election");
+}
+
+/// Three servers that speak TLS 1.2, of which this one holds its links for worn after few records.
+async fn worn_at<R: Runtime>(
+    stage: &Stage<R>,
+    authority: &Authority,
+    early: ServerId,
+) -> (Ensemble<R, App>, Leader) {
+    let mut ensemble = stage.journals(3, 0);
+    ensemble.adjust = |config| config.changes_kept = 4096;
+    let mut configs = ensemble.ids().into_iter().map(|id| {
+        let mut config = secure(&ensemble, authority, id);
+        let settings = config.tls.as_mut().unwrap();
+        settings.versions = Versions { tls12: true, tls13: false };
+        if id == early {
+            settings.records_max = 1_000;
+        }
+        config
+    });
+    let configs = [configs.next_back(), configs.next(), configs.next()].map(Option::unwrap);
+    let mut agreed = None;
+    for config in configs {
+        ensemble.start_as(config).await;
+        // The first two need each other, and of them the larger id leads.
+        if ensemble.running().count() == 2 {
+            agreed = Some(ensemble.agreed().await);
+        }
+    }
+    let agreed = agreed.unwrap();
+    assert_eq!((ensemble.agreed().await, agreed.0), (agreed, LEADS));
+    let leader = ensemble.server(LEADS);
+    let synced = || leader.status().peer.learners.iter().filter(|at| at.synced).count() == 2;
+    stage.until("both followers", synced).await;
+    (ensemble, agreed)
+}
+
+/// Who leads there.
+const LEADS: ServerId = ServerId(3);
 
 pub async fn an_authority_is_replaced_in_three_steps_while_writes_go_on<R: Runtime>(
     stage: Stage<R>,
@@ -248,6 +290,11 @@ pub async fn a_link_whose_certificate_ends_is_told_and_closed_only_if_that_is_wa
             stage.until("no link", || !linked()).await;
         } else {
             stage.until("an end", || figure(other, "quorate_tls_expired_links") > 0.5).await;
+            // Two pings and an answer: longer than it would take to close it.
+            let leads = ensemble.server(if leader == last { other.id() } else { leader });
+            let begins = format!("quorate_tls_records_total{{plane=\"quorum\",peer=\"{last}\"");
+            let before = figure(leads, &begins);
+            stage.until("more", || figure(leads, &begins) > before + 2.5).await;
             assert!(linked());
         }
     }

@@ -1,6 +1,6 @@
 //! Stores that are replaced while their server runs, in each way in which operators and their tools do it.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::Duration;
@@ -130,4 +130,28 @@ pub async fn stores_are_looked_at_when_an_operator_asks<R: Runtime>(stage: Stage
     let server = ensemble.server(id);
     server.look_at_stores();
     stage.until("a look", || figure(server, "quorate_tls_reloads_total") > 0.5).await;
+}
+
+/// As where a tool makes room for all of a store before it writes, and sets the time of its source.
+pub async fn a_store_that_was_not_good_is_tried_again_though_it_looks_the_same<R: Runtime>(
+    stage: Stage<R>,
+    has_failed: impl Fn() -> bool,
+) {
+    let authority = Authority::new("ours");
+    let mut ensemble = stage.electors(1, 0);
+    let id = ensemble.ids()[0];
+    let mut config = secure(&ensemble, &authority, id);
+    let settings = config.tls.as_mut().unwrap();
+    settings.reload = None;
+    let own = settings.key_store.path.clone();
+    ensemble.start_as(config).await;
+    let (server, text) = (ensemble.server(id), authority.for_server(id).own());
+    fs::write(&own, vec![0; text.len()]).unwrap();
+    let modified = fs::metadata(&own).unwrap().modified().unwrap();
+    server.look_at_stores();
+    stage.until("a failure", has_failed).await;
+    fs::write(&own, text).unwrap();
+    File::options().write(true).open(&own).unwrap().set_modified(modified).unwrap();
+    server.look_at_stores();
+    stage.until("another look", || figure(server, "quorate_tls_reloads_total") > 0.5).await;
 }
