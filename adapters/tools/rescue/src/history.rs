@@ -121,8 +121,8 @@ fn restore<F: Files + Clone>(
         HistoryError::Tree { path, source }
     })?;
     let parts = reader.finish()?;
-    let known = |digest: &Digest| digest.version == 2 && digest.zxid >= snapshot.label;
-    Ok((tree, parts.digest.filter(|digest| digest.zxid != Zxid::ZERO && known(digest))))
+    let known = |digest: &Digest| digest.version == 2 && digest.zxid != Zxid::ZERO;
+    Ok((tree, parts.digest.filter(known)))
 }
 
 /// Why a directory, or an archive, holds no history.

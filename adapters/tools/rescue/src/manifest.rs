@@ -114,7 +114,7 @@ pub fn shown_digest(digest: u64) -> String {
 /// The zxid in `0x200000002`, or the same without what is in front.
 pub fn parse_zxid(text: &str) -> Option<Zxid> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
-    let is_hex = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     if is_hex { i64::from_str_radix(digits, 16).ok().map(Zxid) } else { None }
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests; their helpers are not marked as such")]
 
 mod archives;
+mod digests;
 mod support;
 mod tampered;
 mod verdicts;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use quorate_core::zxid::{Epoch, Zxid};
-use quorate_rescue::archive::{Archive, ArchiveError};
+use quorate_rescue::archive::{Archive, ArchiveError, Malformed};
 use quorate_rescue::backup::{self, BackupError};
 use quorate_rescue::history::{self, HistoryError};
 use quorate_rescue::manifest::Manifest;
@@ -142,6 +142,17 @@ fn a_backup_that_is_too_old_is_not_written() {
     let error = backup::take(&source(&dir), &file, Some(Zxid(LAST.0 + 1))).unwrap_err();
     assert!(matches!(error, BackupError::TooOld { last: LAST, .. }), "{error}");
     assert!(!file.exists());
+}
+
+/// Its directory is then the one where the command was typed.
+#[test]
+fn a_backup_may_be_named_without_a_directory() {
+    let dir = directory();
+    let name = format!("a-backup-{}.tar", std::process::id());
+    let taken = backup::take(&source(&dir), Path::new(&name), None);
+    let removed = fs::remove_file(&name);
+    assert_eq!(taken.unwrap().zxid, LAST.to_string());
+    removed.unwrap();
 }
 
 /// Every length of the tar but the whole one: at the manifest, at each boundary, within each part, in the padding and
@@ -351,8 +362,12 @@ fn a_manifest_that_is_said_to_be_longer_than_any_is_not_read() {
     header.set_size(1 << 40);
     header.set_cksum();
     fs::write(&file, header.as_bytes()).unwrap();
-    let error = Archive::open(&file).unwrap_err().to_string();
-    assert!(error.contains("is no backup of quorate"), "{error}");
+    let error = Archive::open(&file).unwrap_err();
+    assert!(
+        matches!(error, ArchiveError::Manifest { problem: Malformed::NoManifest, .. }),
+        "{error}"
+    );
+    assert!(error.to_string().contains("is no backup of quorate"), "{error}");
 }
 
 /// A running server cuts its log, and replaces files, at times: what cannot be read is read again.

@@ -215,6 +215,7 @@ fn groups_are_not_made_others_of() {
     let mut world = World::new();
     let text = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\ngroup.1=1\ngroup.2=2\ngroup.3=3";
     world.former = Membership::parse(text).unwrap();
+    world.present = world.former.clone();
     world.lost = [3].into();
     let reasons = world.judge().unwrap_err();
     assert!(reasons.contains(&Reason::Groups), "{reasons:?}");
@@ -337,6 +338,23 @@ fn logs_in_a_directory_of_their_own_are_copied_as_well() {
     let found = Survivor::look(&from).unwrap();
     assert_eq!((found.current_epoch, found.zxid.as_str()), (1002, "0x200000002"));
     assert!(!dir.path().join("version-2").join(LOG).exists());
+}
+
+#[test]
+fn no_epoch_is_raised_above_a_log_that_is_damaged_in_a_directory_of_its_own() {
+    let (dir, logs) = (directory(), tempfile::tempdir().unwrap());
+    let inner = dir.path().join("version-2");
+    let mut bytes = fs::read(inner.join(LOG)).unwrap();
+    bytes[2150] ^= 1;
+    fs::remove_file(inner.join(LOG)).unwrap();
+    fs::create_dir(logs.path().join("version-2")).unwrap();
+    fs::write(logs.path().join("version-2").join(LOG), bytes).unwrap();
+    let from = Source { data_log_dir: Some(logs.path().to_owned()), ..source(&dir) };
+    let refused = raise(&from, &Recovered { id: 1, ..note(1002, true) });
+    assert!(matches!(refused, Err(CarryOutError::Log(_))), "{refused:?}");
+    for epoch in ["acceptedEpoch", "currentEpoch"] {
+        assert_eq!(fs::read_to_string(inner.join(epoch)).unwrap(), "2");
+    }
 }
 
 /// Each is seen by one of the two that read a directory: by whom it checks, or by whom it applies.
