@@ -1,6 +1,6 @@
 //! Stores that are not good stop the start, with file and remedy.
 
-use quorate_tls::{StoreFile, Tls, Versions};
+use quorate_tls::{Marks, StoreFile, StorePassword, Tls, Versions};
 
 use crate::made::{Authority, Dir, but, params};
 
@@ -45,4 +45,24 @@ fn a_certificate_that_has_ended_is_told_and_its_server_starts() {
     let leaf = authority.sign(&params);
     let tls = Tls::open(dir.settings("1", &leaf, &[&authority.pem()])).unwrap();
     assert!(tls.notices()[0].to_string().contains("ended"), "{:?}", tls.notices());
+}
+
+/// A store that cannot be opened with what stands there now is told before the next start finds it.
+#[test]
+fn another_password_in_its_file_is_another_content_of_its_store() {
+    let dir = Dir::new("marks");
+    let authority = Authority::new("ours");
+    let leaf = authority.sign(&params(&["zk1.test"]));
+    let mut settings = dir.settings("1", &leaf, &[&authority.pem()]);
+    for store in [&mut settings.key_store, &mut settings.trust_store] {
+        let password = store.path.with_extension("password");
+        store.password = Some(StorePassword::File(password));
+    }
+    let marks = [("1.password", "one"), ("1.password", "another"), ("1-trust.password", "one")]
+        .map(|(name, text)| {
+            dir.file(name, text);
+            Marks::of(&settings)
+        });
+    assert!(marks[0] != marks[1] && marks[1] != marks[2]);
+    assert_eq!(Marks::of(&settings), marks[2]);
 }
