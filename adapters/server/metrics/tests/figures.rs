@@ -115,3 +115,12 @@ fn what_is_told_in_seconds_is_on_the_page_alone() {
     assert_eq!(page, expected);
     assert_eq!(figures.words(), "");
 }
+
+/// Two may have one name on the page, and one of them none in words.
+#[test]
+fn what_is_on_the_page_alone_is_no_word_of_the_figure_before_it() {
+    let mut figures = Figures::default();
+    figures.own_gauge("links", "how many", 3_u64);
+    figures.on_page("quorate_links", "how many", &[("kind", "a")], 2_u64);
+    assert_eq!(figures.words(), "zk_links\t3\n");
+}
