@@ -14,6 +14,8 @@ const MODULE: &str = "/seeded/module.rs";
 const USUAL: &str = include_str!("../switches.rs");
 /// How a manifest declares a hunt.
 const HUNT: &str = "[[package.metadata.seeded]]";
+/// What stands before the version of all crates.
+const VERSION: &str = "[workspace.package]\nversion = \"";
 
 /// Why there is no copy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -117,11 +119,22 @@ pub fn seeded(tree: &Tree) -> Result<Tree, SeedErrors> {
     for (path, content) in &mut copy.files {
         if path.ends_with("Cargo.toml") {
             if let Ok(manifest) = std::str::from_utf8(content) {
-                *content = manifest.replace(HUNT, "[[test]]").into_bytes();
+                *content = versioned(&manifest.replace(HUNT, "[[test]]")).into_bytes();
             }
         }
     }
     if errors.is_empty() { Ok(copy) } else { Err(SeedErrors(errors)) }
+}
+
+/// Gives all crates a version of their own. Cargo tells crates apart by their names, versions and places in their workspace,
+/// and by nothing else: it would take a crate with seeded bugs for the one without, and run that, or the reverse.
+fn versioned(manifest: &str) -> String {
+    let at = manifest.find(VERSION).map(|at| at + VERSION.len());
+    let end = at.and_then(|at| manifest[at..].find('"').map(|length| at + length));
+    let Some((before, after)) = end.map(|end| manifest.split_at(end)) else {
+        return manifest.to_owned();
+    };
+    format!("{before}+seeded{after}")
 }
 
 /// Gives a crate its module `seeded`, before all others: they use its macro.
@@ -161,6 +174,8 @@ fn declaration(bugs: &[Bug]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     const BUG: &str = "# It forgets.\n\nfile a/src/b.rs\n--- old\nkeep();\n--- new\nif !seeded!(Forgets) { keep(); }\n";
@@ -191,6 +206,20 @@ mod tests {
         assert!(module.contains("    /// It forgets.\n    Forgets,\n"), "{module}");
         assert!(module.contains("= &[\n        Self::Forgets,\n    ];"), "{module}");
         assert!(text("a/Cargo.toml").contains("\n[[test]]\nname = \"seeded\"\n"));
+    }
+
+    #[test]
+    fn no_crate_is_taken_for_the_one_without_bugs() {
+        let copy = |manifest| seeded(&workspace(&[("Cargo.toml", manifest)])).unwrap();
+        let of = |manifest| copy(manifest).text("Cargo.toml").unwrap().to_owned();
+        let versions = of("[workspace.package]\nversion = \"1.2.3\"\nedition = \"2024\"\n");
+        assert_eq!(
+            versions,
+            "[workspace.package]\nversion = \"1.2.3+seeded\"\nedition = \"2024\"\n"
+        );
+        let root = Tree::read(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.."))).unwrap();
+        let copy = seeded(&root).unwrap();
+        assert!(copy.text("Cargo.toml").unwrap().contains("+seeded\"\n"));
     }
 
     #[test]
