@@ -4,8 +4,9 @@
 //!   worn to 3/4, or unwanted; and nothing waits ──► this one ──► its server is back, or a time has passed ──► the next
 //! ```
 //!
-//! One at a time: a leader that closed the links of two learners at once could lose its quorum. Whoever leads decides for the
-//! links of its learners, since it alone sees all of them; a learner decides for itself only later, where its leader does not.
+//! One at a time: a leader that closed the links of two learners at once could lose its quorum. The leader decides for
+//! the links of its learners, since it alone sees all of them; a learner decides for itself only later, where its
+//! leader does not.
 
 use std::time::Duration;
 
