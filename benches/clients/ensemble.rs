@@ -158,7 +158,7 @@ impl Ensemble {
     /// The index of the leader.
     fn leader(&self) -> Outcome<usize> {
         let leads = |port: &u16| ask(*port, "srvr").is_ok_and(|told| told.contains("Mode: leader"));
-        self.ports.iter().position(leads).ok_or_else(|| "nobody leads".into())
+        self.ports.iter().position(leads).ok_or_else(|| "no server leads".into())
     }
 
     /// Whether a server of ours leads.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   asked ─► catching up ──► releasing ─────► holding ────────────► offered ───────────► over
-//!            it is sent      nobody does      requests wait; what   TRANSFER to it; it    TRANSFER to all
+//!            it is sent      none does        requests wait; what   TRANSFER to it; it    TRANSFER to all
 //!            what it lacks,  here what only   is under way becomes  leads, and closes     others; we follow
 //!            and says that   a leader may     committed             its link
 //!            it hears a

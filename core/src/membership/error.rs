@@ -54,7 +54,7 @@ pub enum MembershipError {
         error: LineError,
     },
     /// There is no voter.
-    #[error("none of the {members} servers is a participant, so nobody could vote")]
+    #[error("none of the {members} servers is a participant, so none could vote")]
     NoParticipants {
         /// How many servers there are.
         members: usize,

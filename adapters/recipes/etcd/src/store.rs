@@ -43,7 +43,7 @@ impl Store for Etcd {
                     report.connected(SessionId(session.lease), session.time_to_live);
                     session.renewed(&report, sent);
                     self.renew(session, &report).await;
-                    // Whoever finds no session has been told why.
+                    // A caller that finds no session has been told why.
                     report.expired();
                     self.set_session(None);
                 }

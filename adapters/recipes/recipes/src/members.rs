@@ -86,7 +86,7 @@ impl<S: Store> Members<S> {
         }
     }
 
-    /// The leader alone: a row of one, or of none if there is no leader. It wakes nobody that others come or go.
+    /// The leader alone: a row of one, or of none if there is no leader. That others come or go wakes no waiter.
     #[must_use]
     pub fn leader_only(self) -> Self {
         Self { leader_only: true, row: None, change: None, ..self }

@@ -92,7 +92,7 @@ impl Reporter {
         self.send(StoreEvent::Fired { attempt, gone });
     }
 
-    /// Waits until nobody hears these reports any more: the candidate has ended.
+    /// Waits until no task hears these reports any more: the candidate has ended.
     pub async fn closed(&self) {
         self.sender.closed().await;
     }

@@ -5,9 +5,9 @@
 //! $ cargo run -p quorate-zookeeper --example index_builder -- zk1:2181 host-2 documents/ here-2/
 //! ```
 //!
-//! Whoever leads builds the index, and says in `/index/current` which it is, and where to copy it: the token of its
-//! leadership and an address. Nobody takes an index with a smaller token than the one it has, and ZooKeeper refuses the
-//! word of a builder whose leadership is over: it is written in one transaction with a check of its offer.
+//! The leader builds the index, and says in `/index/current` which it is, and where to copy it: the token of its
+//! leadership and an address. No process takes an index with a smaller token than the one it has, and ZooKeeper refuses
+//! the word of a builder whose leadership is over: it is written in one transaction with a check of its offer.
 #![allow(clippy::print_stdout, reason = "an example")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,7 +89,7 @@ fn build(documents: &Path, index: &Path) -> Result<(), Failure> {
     replace(index, words.into_iter().map(line).collect::<String>().as_bytes())
 }
 
-/// In one step: whoever reads it has the one before, or this.
+/// In one step: a process that reads it has the one before, or this.
 fn replace(index: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let new: PathBuf = index.with_extension("new");
     fs::write(&new, bytes)?;
@@ -135,7 +135,7 @@ async fn copy(address: &str) -> Result<Vec<u8>, Failure> {
     if u64::try_from(bytes.len())? == length { Ok(bytes) } else { Err("half an index".into()) }
 }
 
-/// Gives the index to whoever connects: its length, and its bytes.
+/// Gives the index to each process that connects: its length, and its bytes.
 async fn give(listener: TcpListener, index: &Path) -> Result<Infallible, Failure> {
     loop {
         let (mut stream, _) = listener.accept().await?;

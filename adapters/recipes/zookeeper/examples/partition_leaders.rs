@@ -9,11 +9,11 @@
 //! ```text
 //!   /partitions/nodes       who is alive; the first is the controller
 //!   /partitions/assignment  what the controller wants
-//!   /partitions/seats/N     who leads partition N: a node for whoever does, and for whoever waits
+//!   /partitions/seats/N     who leads partition N: a node for the worker that does, and one for each that waits
 //! ```
 //!
-//! The assignment decides nothing: whoever is assigned a partition stands for its seat, and leads it when the one before
-//! has left it, with a token greater than that one's. So two controllers that disagree for a moment do no harm.
+//! The assignment decides nothing: a worker that is assigned a partition stands for its seat, and leads it when the one
+//! before has left it, with a token greater than that one's. So two controllers that disagree for a moment do no harm.
 #![allow(clippy::print_stdout, reason = "an example")]
 
 use std::collections::BTreeMap;

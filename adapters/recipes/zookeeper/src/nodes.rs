@@ -42,8 +42,8 @@ pub(crate) async fn absent(client: &Client, path: &str) -> Result<Option<Oneshot
     Ok(stat.is_none().then_some(watcher))
 }
 
-/// Waits for a watch to fire, and reports it. When nobody hears that any more, the watch is taken back: in a session that
-/// goes on it would stay.
+/// Waits for a watch to fire, and reports it. When no task hears that any more, the watch is taken back: in a session
+/// that goes on it would stay.
 pub(crate) async fn watch(watcher: OneshotWatcher, attempt: Attempt, report: &Reporter) {
     let event = tokio::select! {
         event = watcher.changed() => event,

@@ -145,7 +145,7 @@ impl ZooKeeper {
         // The machine of a lease counts from its calls as long as it knows of no heartbeat that counts.
         session.report(report, self.config.is_lease()).await;
         drop(session);
-        // Whoever finds no session has been told why.
+        // A caller that finds no session has been told why.
         report.expired();
         self.set_session(None);
     }

@@ -1,8 +1,8 @@
 //! What is measured: how long elections, outages, synchronisations, snapshots, forced writes and the steps of a request took,
 //! how many there were, and since when the disk has been at work.
 //!
-//! The loop and the disk's thread put in, whoever asks takes out. No lock is held by what happens for each transaction: it
-//! costs a few atomic additions. A summary takes no memory before its first observation.
+//! The loop and the disk's thread put in, a page of metrics takes out. No lock is held by what happens for each
+//! transaction: it costs a few atomic additions. A summary takes no memory before its first observation.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};

@@ -137,7 +137,7 @@ where
 }
 
 /// Lets as many connections wait to be accepted as the system allows: many clients may come at once, when a server is back
-/// say, and whoever finds the queue full tries again only after a second.
+/// say, and a dialler that finds the queue full tries again only after a second.
 ///
 /// # Errors
 ///

@@ -1,6 +1,6 @@
 //! A number of bytes of memory, of which who needs some waits for a turn, in order.
 //!
-//! Who waits takes nothing, and who has its turn has all that it needs: nobody holds a part and waits for the rest.
+//! Who waits takes nothing, and who has its turn has all that it needs: no task holds a part and waits for the rest.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

@@ -280,7 +280,7 @@ fn lines_that_do_not_fit_together_are_refused_at_the_line_that_shows_it() {
     let observers = format!("{BASE}server.2=a:1:2:observer");
     assert_eq!(
         refused(&observers),
-        "zoo.cfg: none of the 1 servers is a participant, so nobody could vote"
+        "zoo.cfg: none of the 1 servers is a participant, so none could vote"
     );
 }
 
@@ -1186,8 +1186,8 @@ mod tls {
         );
         let told: Vec<_> = settings.warnings.iter().map(ToString::to_string).collect();
         for part in [
-            "portUnification=true: whoever",
-            "clientAuth=WANT: whoever",
+            "portUnification=true: any host",
+            "clientAuth=WANT: any host",
             "hostnameVerification=false: any",
         ] {
             assert!(told.iter().any(|told| told.contains(part)), "{part}: {told:?}");

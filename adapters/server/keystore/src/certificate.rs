@@ -1,6 +1,6 @@
 //! What a certificate says (RFC 5280): for whom it is, from when to when, for what, and with which key.
 //!
-//! Nothing is judged here but the encoding: whether a signature is good is up to whoever makes a link.
+//! Nothing is judged here but the encoding: whether a signature is good is up to the TLS that makes a link.
 
 mod distinguished_name;
 mod extensions;
@@ -17,7 +17,8 @@ pub use self::extensions::Uses;
 use crate::der::{Der, DerError, INTEGER, OBJECT_IDENTIFIER, SEQUENCE, context};
 use crate::oid;
 
-/// A certificate that was read. Names in it are what its issuer wrote: whoever prints them takes control characters out.
+/// A certificate that was read. Names in it are what its issuer wrote: a caller that prints them takes control
+/// characters out.
 #[derive(Clone)]
 pub struct Certificate<'a> {
     issuer: &'a [u8],

@@ -1,6 +1,6 @@
 //! A cursor over DER (X.690): one element after the other, each length checked before it is believed.
 //!
-//! Nothing is copied and nothing recurses: a nested element is another cursor, opened by whoever expects it.
+//! Nothing is copied and nothing recurses: a nested element is another cursor, opened by the reader that expects it.
 
 /// What is wrong with an encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

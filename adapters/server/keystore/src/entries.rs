@@ -60,7 +60,7 @@ impl SecretKey {
         &self.der
     }
 
-    /// For whoever asked for it. The memory is the same; it is theirs to wipe.
+    /// For the caller that asked for it. The memory is the same; it is the caller's to wipe.
     pub(crate) fn into_key(mut self) -> PrivateKeyDer<'static> {
         let der = std::mem::take(&mut *self.der);
         match self.form {

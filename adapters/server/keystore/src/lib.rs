@@ -23,7 +23,7 @@
 //! ```
 //!
 //! A key on an elliptic curve, or of Ed25519, may be written without its public half; Java's are. Its curve is compared
-//! with that of its certificate, and the rest is left to whoever makes a link with it.
+//! with that of its certificate, and the rest is left to the TLS that makes a link with it.
 //!
 //! In the Java code: `FileKeyStoreLoader`, `PemReader`, `X509Util`.
 #![forbid(unsafe_code, unused_must_use)]

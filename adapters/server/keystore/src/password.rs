@@ -24,7 +24,7 @@ impl Password {
     }
 
     /// The password of a file that `ssl.*.passwordPath` names: its first line, without the end of the line and with
-    /// any spaces. Whoever has read the file wipes what was read.
+    /// any spaces. The caller that has read the file wipes what was read.
     ///
     /// # Errors
     ///

@@ -25,7 +25,7 @@ pub const MOST_ROUNDS: u32 = 5_000_000;
 
 /// The private key of a server, and the certificates that it shows.
 pub struct KeyStore {
-    /// The key. Whoever drops it wipes it.
+    /// The key. Dropping it wipes it.
     pub key: PrivateKeyDer<'static>,
     /// The certificate of the key, and then those of its issuers; not empty, and at most [`MOST_CHAIN`] long.
     pub chain: Vec<CertificateDer<'static>>,

@@ -82,7 +82,8 @@ impl SharedSummary {
                 *sum += u64::from(count.load(Relaxed));
             }
         }
-        // Whoever observes the first one has changed the least and the largest before the count, but others may see that later.
+        // The thread that observes the first one has changed the least and the largest before the count, but others may
+        // see that later.
         let quantiles = if min <= max { quantiles(&counts, min, max) } else { None };
         Spread { count, sum: self.sum.load(Relaxed), min: min.min(max), max, quantiles }
     }

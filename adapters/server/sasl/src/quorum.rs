@@ -8,8 +8,8 @@
 //!                      ◄──────────────── success, proof; or error
 //! ```
 //!
-//! Whoever carries the bytes asks for the next [`Move`] until there is an outcome. No more packets than these pass; what comes
-//! behind them, or in their place, is left where it is.
+//! The driver, which carries the bytes, asks for the next [`Move`] until there is an outcome. No more packets than
+//! these pass; what comes behind them, or in their place, is left where it is.
 //!
 //! In the Java code: `SaslQuorumAuthServer`, `SaslQuorumAuthLearner`.
 

@@ -12,7 +12,7 @@ use crate::names::{Named, PeerNames};
 /// What a certificate has to say about the server that its holder claims to be (`quorate.ssl.identity`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IdentityMode {
-    /// Nothing: whoever is trusted may be any server.
+    /// Nothing: the holder of any trusted certificate may be any server.
     Off,
     /// As [`Member`](Self::Member), but what would be refused is only told: for ensembles whose certificates have never been
     /// looked at.

@@ -2,8 +2,8 @@
 //!
 //! As ZooKeeper's `ZKHostnameVerifier` compares them: numbers with numbers, names without regard to case, a wildcard for
 //! one whole label on the left, the common name only where there is no alternative name at all. Unlike there, nothing is
-//! looked up: what counts is what the configuration calls a host, since whoever holds the zone of reverse look-ups would
-//! pass for any server (CVE-2026-24281).
+//! looked up: what counts is what the configuration calls a host, since an attacker who holds the zone of reverse
+//! look-ups would pass for any server (CVE-2026-24281).
 
 use std::fmt;
 use std::net::IpAddr;

@@ -4,10 +4,11 @@
 //!   worn to 3/4, or unwanted; and nothing waits ──► this one ──► its server is back, or a time has passed ──► the next
 //! ```
 //!
-//! One at a time: a leader that closed the links of two learners at once could lose its quorum. Whoever leads decides for the
-//! links of its learners, since it alone sees all of them; a learner decides for itself only later, where its leader does not
-//! (a Java server, or one whose links are never quiet). All that a leader sends goes to each of its learners, so their links
-//! are worn alike: two learners that decided at the same number of records would be away at once. Each has a number of its own.
+//! One at a time: a leader that closed the links of two learners at once could lose its quorum. The leader decides for
+//! the links of its learners, since it alone sees all of them; a learner decides for itself only later, where its
+//! leader does not (a Java server, or one whose links are never quiet). All that a leader sends goes to each of its
+//! learners, so their links are worn alike: two learners that decided at the same number of records would be away at
+//! once. Each has a number of its own.
 
 use std::time::Duration;
 

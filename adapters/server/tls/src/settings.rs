@@ -23,7 +23,7 @@ pub struct Settings {
     pub versions: Versions,
     /// The cipher suites that may be agreed on (`ssl.quorum.ciphersuites`); none said: all there are.
     pub suites: Vec<Suite>,
-    /// Whether whoever dials has to show a certificate (`ssl.quorum.clientAuth`).
+    /// Whether the side that dials has to show a certificate (`ssl.quorum.clientAuth`).
     pub client_auth: ClientAuth,
     /// Whether the certificate of a server that is dialled has to name a host of it
     /// (`ssl.quorum.hostnameVerification`).
@@ -151,7 +151,7 @@ pub struct Versions {
     pub tls13: bool,
 }
 
-/// Whether whoever dials has to show a certificate.
+/// Whether the side that dials has to show a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientAuth {
     /// It is not asked for one: anyone may be any server.

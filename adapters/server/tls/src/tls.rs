@@ -150,7 +150,7 @@ impl Tls {
         self.dialling(Arc::new(verifier))
     }
 
-    /// For one look at who answers: any certificate is taken, and it is up to whoever looks what it is worth
+    /// For one look at who answers: any certificate is taken, and it is up to the caller what it is worth
     /// ([`Tls::still_trusts`]).
     ///
     /// # Errors
@@ -292,9 +292,9 @@ pub(crate) fn told<'a>(
 
 /// Tickets that open nothing.
 ///
-/// In TLS 1.3 whoever dials is done before its certificate was looked at, and learns that it was refused only from what
-/// comes next. A ticket comes next when it was accepted (RFC 8446, 4.6.1): so it is a receipt. No session is ever resumed
-/// with it.
+/// In TLS 1.3 the side that dials is done before its certificate was looked at, and learns that it was refused only
+/// from what comes next. A ticket comes next when it was accepted (RFC 8446, 4.6.1): so it is a receipt. No session is
+/// ever resumed with it.
 #[derive(Debug)]
 struct Receipts;
 

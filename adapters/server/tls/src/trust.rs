@@ -144,7 +144,7 @@ fn of_path(error: &webpki::Error) -> Error {
     Error::InvalidCertificate(known)
 }
 
-/// How many authorities are named to whoever dials.
+/// How many authorities are named to the side that dials.
 const SUBJECTS_MAX: usize = 50;
 /// How many certificates may stand above the first one of a chain.
 const CHAIN_MAX: usize = 10;

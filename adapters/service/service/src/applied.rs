@@ -1,7 +1,7 @@
 //! What an applied transaction means for the clients of this server: events, sessions that begin and end, replies.
 //!
-//! Events are sent while the transaction is applied: before the reply to whoever caused it, and before any reply that shows
-//! what it did.
+//! Events are sent while the transaction is applied: before the reply to the client that caused it, and before any
+//! reply that shows what it did.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -14,7 +14,8 @@
 //! So a session stays at its server if nothing is under way for it: it has been told nothing that the server does not have,
 //! and what the next leader adds is applied here one transaction after the other, each with its events. Its watches stay.
 //! The leader knows every session of the tree, and that of a learner's client is its own again with the first request
-//! (`SessionTrackerImpl.checkSession`). What it cannot survive is a snapshot: nobody tells which watched nodes have changed.
+//! (`SessionTrackerImpl.checkSession`). What it cannot survive is a snapshot: nothing tells which watched nodes have
+//! changed.
 
 use alloc::vec::Vec;
 use core::time::Duration;

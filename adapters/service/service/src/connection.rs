@@ -62,7 +62,7 @@ pub(crate) struct Connection {
     pub(crate) paused: bool,
     /// It ends behind its last reply: the server is about to stop.
     pub(crate) leaves: bool,
-    /// Something that it asked for is answered by nobody: this leader ends its session.
+    /// Something that it asked for is never answered: this leader ends its session.
     pub(crate) unheard: bool,
     /// How far the answer to its word is told, if there is more.
     pub(crate) telling: Option<Box<Next>>,

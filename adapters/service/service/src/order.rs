@@ -19,7 +19,7 @@ impl Service {
     }
 
     /// Lets every connection go on whose queue has moved. Room that was made for one that has gone, or that cannot use it
-    /// yet, is the next one's: nobody else would wake it.
+    /// yet, is the next one's: nothing else would wake it.
     pub(crate) fn go_on(&mut self, step: &mut Step<'_>) {
         loop {
             while let Some(client) = self.moved.pop_front() {

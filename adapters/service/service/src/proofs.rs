@@ -81,7 +81,7 @@ impl Proofs {
     }
 }
 
-/// Of IPv6 a network: whoever has one address there has all.
+/// Of IPv6 a network: a host that has one address there has all.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -16,14 +16,14 @@ pub(crate) struct Shares {
     pub(crate) told: usize,
     /// In how many shares they go.
     count: u64,
-    /// The server stops behind it, and takes nobody in meanwhile.
+    /// The server stops behind it, and takes no client in meanwhile.
     pub(crate) stops: bool,
     /// The first connection that was not told to go, and the last that may be.
     pub(crate) next: ClientId,
     pub(crate) last: ClientId,
     /// Those that go behind their last replies.
     pub(crate) leaving: BTreeSet<ClientId>,
-    /// Nobody is waited for any more.
+    /// No client is waited for any more.
     pub(crate) over: bool,
 }
 
@@ -48,7 +48,7 @@ impl Shares {
         self.goal.saturating_sub(usize::try_from(gone).unwrap_or(usize::MAX))
     }
 
-    /// When nobody is waited for any longer: what a client has asked for may never be answered.
+    /// When no client is waited for any longer: what a client has asked for may never be answered.
     pub(crate) fn end(&self) -> Instant {
         self.begun + self.within * 2
     }

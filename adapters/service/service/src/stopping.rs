@@ -26,7 +26,7 @@ impl Service {
     }
 
     /// An operator sends so many in a hundred of the clients elsewhere; not while others leave. The oldest connections go,
-    /// so that nobody is met twice who comes again.
+    /// so that no client that comes again is met twice.
     pub(crate) fn on_shed(&mut self, step: &Step<'_>, percent: u8, within: Duration) {
         if self.shares.is_some() {
             return;
@@ -39,7 +39,7 @@ impl Service {
         self.shed = Shedding { goal, ..Shedding::default() };
     }
 
-    /// Whether nobody is taken in any more.
+    /// Whether no client is taken in any more.
     pub(crate) fn stops(&self) -> bool {
         self.shares.as_ref().is_some_and(|shares| shares.stops)
     }
@@ -105,7 +105,7 @@ impl Service {
         }
     }
 
-    /// Those that were sent elsewhere are gone; whoever still waits for a reply is served on.
+    /// Those that were sent elsewhere are gone; a client that still waits for a reply is served on.
     fn stay(&mut self, step: &mut Step<'_>, shares: &Shares) {
         self.shed.gone = shares.told - shares.leaving.len();
         for client in &shares.leaving {

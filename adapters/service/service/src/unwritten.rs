@@ -1,7 +1,7 @@
 //! What was sent to a client and is not written yet.
 //!
 //! Replies can be held back, and are; events cannot. A client that does not take its events is cut off, so that it costs
-//! nobody else the memory.
+//! no other client the memory.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;

@@ -60,7 +60,7 @@ pub struct SessionView {
 pub enum Denied {
     /// What was said proves nothing.
     NotAuthenticated,
-    /// It proves somebody who lacks some right on `/`.
+    /// It proves an identity that lacks some right on `/`.
     NotAuthorized,
 }
 
@@ -70,9 +70,9 @@ impl Service {
         self.serves()
     }
 
-    /// Whether whoever comes from there and says this of himself has every right on `/`, as ZooKeeper's admin server asks
-    /// for (`AuthRequest` of `Commands`). Who guesses too often at the password of the one that may do everything has to
-    /// wait, as on a connection of a client.
+    /// Whether a client that comes from there and says this of itself has every right on `/`, as ZooKeeper's admin
+    /// server asks for (`AuthRequest` of `Commands`). Who guesses too often at the password of the one that may do
+    /// everything has to wait, as on a connection of a client.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! How `quorate serve` ends, for whoever starts it again or does not.
+//! How `quorate serve` ends, for the service manager that starts it again or does not.
 //!
 //! | code | what has happened | is it of use to start it again? |
 //! |---|---|---|

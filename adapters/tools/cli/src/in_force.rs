@@ -1,4 +1,4 @@
-//! The settings that a server runs with: whoever tells of them sees what has changed meanwhile.
+//! The settings that a server runs with: each part that tells of them sees what has changed meanwhile.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -9,7 +9,7 @@ use quorate_tokio::{Changes, ServerError};
 
 use crate::logs::{JsonLine, of_change};
 
-/// The last changes, which nobody has read yet: the ring that the server fills for each reader, and which loses the
+/// The last changes, which no reader has taken yet: the ring that the server fills for each reader, and which loses the
 /// oldest.
 #[derive(Debug)]
 pub(crate) struct LastChanges {

@@ -36,11 +36,11 @@ pub(crate) struct Logs {
 
 #[derive(Debug)]
 struct State {
-    /// What is logged unless somebody debugs.
+    /// What is logged unless an operator debugs.
     wanted: String,
     /// What the command line or the environment says, before any file.
     before_file: Option<String>,
-    /// Which of those who debug is the last; none if nobody does.
+    /// Which of those who debug is the last; none if no operator does.
     debugging: Option<u64>,
     next: u64,
 }

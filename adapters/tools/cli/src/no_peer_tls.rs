@@ -28,12 +28,12 @@ impl PeerTlsArguments {
 }
 
 impl PeerTls {
-    /// There is nobody to ask.
+    /// There is no server to ask.
     pub(crate) const fn is_both(&self) -> bool {
         match *self {}
     }
 
-    /// There is nobody to come.
+    /// There is no server to come.
     pub(crate) const fn id(&self, _: ServerId) -> ServerId {
         match *self {}
     }
@@ -47,7 +47,7 @@ impl PeerTls {
         match *self {}
     }
 
-    /// There is nobody to judge.
+    /// There is no certificate to judge.
     pub(crate) fn judge(&self, _: &[Vec<u8>]) -> Result<(), String> {
         match *self {}
     }

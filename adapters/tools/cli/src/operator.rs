@@ -8,7 +8,7 @@
 //!
 //! It is there while a server runs. Access is a matter of files: the user that the server runs as, and root; no network
 //! port is opened. Each connection has one question, a few seconds to ask it, and a task of its own; who asks for something
-//! that cannot be read hurts nobody.
+//! that cannot be read hurts no client.
 
 mod answers;
 mod ask;

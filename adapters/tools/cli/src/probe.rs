@@ -15,8 +15,8 @@
 //!   notifications, if `standaloneEnabled=false`;
 //! - the vote can't win: LOOKING in round 0, without a candidate and without a history.
 //!
-//! A port that speaks TLS tells nobody anything who has no certificate. With `--tls` it is asked through TLS; what it shows is
-//! told in any case.
+//! A port that speaks TLS tells nothing to a program without a certificate. With `--tls` it is asked through TLS; what
+//! it shows is told in any case.
 //!
 //! What it does not do: it never takes part in an election, and it does not wait until all have answered.
 

@@ -1,5 +1,5 @@
-//! The guide and the README say what is so: each command line of theirs is one that the command takes, each rule of the doctor
-//! has its name there, and each link leads somewhere.
+//! The guide and the first pages say what is so: each command line of theirs is one that the command takes, each rule of
+//! the doctor has its name there, and each link leads somewhere.
 #![allow(clippy::unwrap_used, reason = "tests; their helpers are not marked as such")]
 
 use std::collections::BTreeSet;
@@ -15,8 +15,9 @@ fn pages() -> Vec<(PathBuf, String)> {
     let guide = fs::read_dir(Path::new(HERE).join("guide")).unwrap();
     let mut paths: Vec<_> = guide.map(|file| file.unwrap().path()).collect();
     assert!(paths.len() >= 6, "{paths:?}");
-    paths.push(Path::new(HERE).join("README.md"));
-    paths.push(Path::new(HERE).join("../../../README.md"));
+    paths.extend(["README.md", "tests/clients/README.md"].map(|page| Path::new(HERE).join(page)));
+    let root = Path::new(HERE).join("../../..");
+    paths.extend(["README.md", "CONTRIBUTING.md", "SECURITY.md"].map(|page| root.join(page)));
     paths.iter().map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
 }
 

@@ -127,7 +127,7 @@ impl Facts {
         self.members.iter().find(|member| member.id == id)
     }
 
-    /// The same member as it had answered the first time; the answer itself, if nobody was asked twice.
+    /// The same member as it had answered the first time; the answer itself, if no member was asked twice.
     pub(crate) fn first(&self, member: &Member) -> Option<&Member> {
         self.before.iter().find(|before| before.id == member.id)
     }
@@ -156,7 +156,7 @@ impl Facts {
         leaders.map(|member| (member.id, member.heard().and_then(Heard::epoch))).collect()
     }
 
-    /// Whether somebody leads with a quorum behind him, among these answers.
+    /// Whether a server leads with a quorum behind it, among these answers.
     pub fn is_led(&self, members: &[Member]) -> bool {
         let Some(membership) = self.membership() else { return false };
         let quorum = membership.quorum();
@@ -179,8 +179,8 @@ impl Facts {
         })
     }
 
-    /// Whether there is reason to ask all members once more: somebody is silent, looks for a leader, disagrees, does not
-    /// serve, or has much to do.
+    /// Whether there is reason to ask all members once more: a member is silent, looks for a leader, disagrees, does
+    /// not serve, or has much to do.
     pub fn should_look_again(&self) -> bool {
         let Some(membership) = self.membership() else { return false };
         let text = |member: &Member| member.heard().map(|heard| heard.notification.config.clone());

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!   files, ports, disks, host, logs ──► Facts ──► rules ──► findings ──► fold ──► Report ──► text, JSON
-//!     whoever gathers them: `quorate doctor`      one table              one cause, one finding
+//!     who gathers them: `quorate doctor`          one table              one cause, one finding
 //! ```
 //!
-//! A rule is a pure function of [`Facts`]: it opens nothing, asks nobody and has no clock, so each is shown by a test
-//! that plants its fault. [`rules()`] is the one table of them; the command prints it (`quorate doctor --rules`).
+//! A rule is a pure function of [`Facts`]: it opens nothing, asks no server and has no clock, so each is shown by a
+//! test that plants its fault. [`rules()`] is the one table of them; the command prints it (`quorate doctor --rules`).
 //!
 //! What it does not do: it gathers nothing but files ([`ConfigFile`]), changes nothing, and draws no conclusion from what
 //! was not looked at.

@@ -150,7 +150,7 @@ pub(crate) static MEANINGS: [Meaning; 33] = [
         "live.client-protocol",
         Notice,
         Size("length of "),
-        "somebody speaks HTTP to the client port",
+        "a browser or a scraper speaks HTTP to the client port",
     )
     .from(HTTP)
     .to(HTTP),
@@ -159,7 +159,7 @@ pub(crate) static MEANINGS: [Meaning; 33] = [
         "live.client-protocol",
         Notice,
         Size("length of "),
-        "somebody speaks TLS to a client port without it",
+        "a client speaks TLS to a client port without it",
     )
     .from(TLS)
     .to(TLS + 0x3ff),
@@ -291,7 +291,7 @@ pub(crate) static MEANINGS: [Meaning; 33] = [
         "live.tls-chain",
         Warning,
         Nothing,
-        "a certificate was signed by nobody whom it trusts",
+        "a certificate was signed by no authority that it trusts",
     ),
     row("NotAfter", "live.tls-expired", Warning, Nothing, "a certificate has expired"),
     row(

@@ -71,7 +71,7 @@ pub(crate) const PLANTS: &[Plant] = &[
         "1 of 3 voters answers: a quorum takes 1 more, of servers 1, 2",
         || twice(&[silent(1, Silence::Refused), silent(2, Silence::Filtered), looking(3, 1)]),
     ),
-    plant("live.no-leader", Error, "the ensemble", "nobody leads", || {
+    plant("live.no-leader", Error, "the ensemble", "no server leads", || {
         twice(&[looking(1, 1), looking(2, 1), looking(3, 1)])
     }),
     plant(
@@ -81,7 +81,7 @@ pub(crate) const PLANTS: &[Plant] = &[
         "zk1:3888 is closed: nothing listens there",
         || twice(&[silent(1, Silence::Refused), follower(2), leader(3)]),
     ),
-    plant("live.not-serving", Error, "server 3", "it is elected, and serves nobody", || {
+    plant("live.not-serving", Error, "server 3", "it is elected, and does not serve", || {
         let mut leader = idle(leader(3));
         let address = HostPort { host: "zk3".to_owned(), port: 2888 };
         leader.quorum = Some(Port::new(address, Err(Silence::Filtered)));

@@ -158,7 +158,7 @@ pub(crate) const PLANTS: &[Plant] = &[
     plant("live.tls-name", Warning, "server 1", "not made for the host", || {
         of("ERROR Failed to verify both host address and host name")
     }),
-    plant("live.tls-chain", Warning, "server 1", "nobody whom it trusts", || {
+    plant("live.tls-chain", Warning, "server 1", "no authority that it trusts", || {
         of(
             "sun.security.validator.ValidatorException: PKIX path building failed: unable to find valid certification path",
         )

@@ -233,10 +233,10 @@ pub(crate) const PLANTS: &[Plant] = &[
     plant("live.exposed-client", Notice, "the ensemble", "servers 1, 2, 3 take clients", || {
         open_at("203.0.113.7")
     }),
-    plant("live.exposed-admin", Warning, "server 2", "zk2:8080 answers whoever", || {
+    plant("live.exposed-admin", Warning, "server 2", "zk2:8080 answers any host", || {
         admin_at("10.0.0.2", &[], JAVA)
     }),
-    plant("live.exposed-admin", Warning, "server 2", "zk2:8080 answers whoever", || {
+    plant("live.exposed-admin", Warning, "server 2", "zk2:8080 answers any host", || {
         admin_at("203.0.113.7", &[], OURS)
     }),
     plant("live.exposed-admin", Warning, "server 2", "shows secrets to every user", || {

@@ -101,14 +101,14 @@ impl Leader {
         self.tracker.poll(now).into_iter().map(close_of)
     }
 
-    /// When somebody is.
+    /// When one is.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.tracker.deadline()
     }
 }
 
-/// What a leader that begins to serve does to its own tree and tells nobody: ephemeral nodes go whose session is not in its
-/// table. `ZooKeeperServer.loadData`, `killSession`.
+/// What a leader that begins to serve does to its own tree and tells no server: ephemeral nodes go whose session is not
+/// in its table. `ZooKeeperServer.loadData`, `killSession`.
 pub(crate) fn cleans_up(tree: &Tree) -> Vec<Txn> {
     let dead = tree.owners().filter(|owner| tree.session(*owner).is_none());
     let kill = |client| {

@@ -25,7 +25,7 @@ pub(crate) struct Lane {
     pub(crate) range: Range<usize>,
 }
 
-/// As many servers are shown: offsets take the cube of it, and nobody reads more columns.
+/// As many servers are shown: offsets take the cube of it, and more columns cannot be read.
 const LANES_MAX: usize = 32;
 
 impl Lanes {

@@ -22,6 +22,8 @@ struct Reader {
     own: ServerId,
     out: Vec<Event>,
     state: Option<ServerState>,
+    /// Whom it follows, where that was said.
+    leader: Option<ServerId>,
     phase: Option<Phase>,
     /// Where the election of this round began, in `out`.
     begin: Option<usize>,
@@ -41,6 +43,7 @@ impl Reader {
             own,
             out: Vec::new(),
             state: None,
+            leader: None,
             phase: None,
             begin: None,
             vote: None,
@@ -65,7 +68,9 @@ impl Reader {
                 }
             }
             What::State { to, leader, why, .. } => {
-                if self.state != Some(to) {
+                // One that follows on, behind a leader that was given the leadership, has decided as well.
+                let another = self.leader.zip(leader).is_some_and(|(old, new)| old != new);
+                if self.state != Some(to) || another {
                     self.becomes(event, to, leader, &why);
                 }
             }
@@ -154,7 +159,7 @@ impl Reader {
 
     fn becomes(&mut self, mut event: Event, to: ServerState, leader: Option<ServerId>, said: &str) {
         let was_looking = self.state == Some(ServerState::Looking);
-        self.state = Some(to);
+        (self.state, self.leader) = (Some(to), leader);
         if to == ServerState::Looking {
             self.phase = None;
             if let (What::State { why, .. }, Some(lost)) = (&mut event.what, self.lost.take()) {

@@ -73,8 +73,8 @@ fn promised(cx: &Context<'_>, learners: &Learners, quorum: &Quorum) -> Option<In
 }
 
 /// Whether a leader that will have no lease may let work begin: each of a quorum has promised as much as it ever will, so
-/// that no other leader counts on a lease. A quorum that has given one promises always; whoever is in both has promised
-/// us to establish no other, after its acknowledgement of our history, which may be as old as a pause of ours.
+/// that no other leader counts on a lease. A quorum that has given one promises always; a server that is in both has
+/// promised us to establish no other, after its acknowledgement of our history, which may be as old as a pause of ours.
 fn may_begin_without(cx: &Context<'_>, learners: &Learners) -> bool {
     let Some(length) = cx.config.lease else { return true };
     let mut bound = cx.quorum.support();

@@ -119,8 +119,8 @@ pub struct ServerConfig {
     /// for service, and try again what surely did not happen (`quorate.patience`): 10 s, in which a leader that
     /// is silent is noticed in most ensembles and the election that begins anew has an end. Zero is once.
     pub patience: Duration,
-    /// TLS on the connections between servers (`sslQuorum`, `portUnification`, `ssl.quorum.*`); none by default: whoever is on
-    /// the way reads them, and may change them. Read when the server starts.
+    /// TLS on the connections between servers (`sslQuorum`, `portUnification`, `ssl.quorum.*`); none by default: a host
+    /// on the way reads them, and may change them. Read when the server starts.
     #[cfg(feature = "tls")]
     pub tls: Option<quorate_tls::Settings>,
     /// Where the changes that clients make are written (`audit.enable`), if the service tells them; nowhere by default.

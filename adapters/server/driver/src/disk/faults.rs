@@ -1,7 +1,7 @@
 //! What an error of the disk means: the server waits for the disk, or ends.
 //!
 //! ```text
-//!   no room (ENOSPC, EDQUOT) ──► wait: somebody makes room         EIO on a file ──► wait; on the same file again ──► end
+//!   no room (ENOSPC, EDQUOT) ──► wait: until room is made          EIO on a file ──► wait; on the same file again ──► end
 //!   any other refusal ─────────► wait: a file system may come back, and is compared with what was durable
 //! ```
 

@@ -122,7 +122,7 @@ impl Storage {
                 Ok(()) => self.log.close().map_err(failure),
                 Err(error) => {
                     let remains = self.log.remains();
-                    // Whoever hears of it finds the directory unlocked.
+                    // The one that hears of it finds the directory unlocked.
                     drop(self);
                     ending.0.measures.disk_works(false);
                     locked(&ending.0.progress).remains = Some(remains);

@@ -33,7 +33,7 @@ pub(crate) struct ClientLinks {
     /// Where numbers go that are to be kept.
     remember: Sender<i64>,
     open: BTreeMap<ClientId, ClientOutbound>,
-    /// From when on the loop asks what was written, also if nobody knocks.
+    /// From when on the loop asks what was written, also if no client connects.
     written_due: Option<Instant>,
     /// Kept for their memory.
     written: Vec<ClientId>,

@@ -18,7 +18,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     pub(crate) async fn leave(&mut self) -> Result<Quit, ServerError> {
         self.shared.counters.ending.store(true, Ordering::Relaxed);
         let quit = match self.outage {
-            // It leads nobody, and is not going to.
+            // It has no followers, and is not going to have any.
             Some(_) => Quit::Gracefully,
             None => self.give_way().await?,
         };

@@ -189,7 +189,7 @@ impl<A: Application> Replica<A> {
         }
     }
 
-    /// The role was given up for the disk: nobody answers what still waits for it.
+    /// The role was given up for the disk: nothing answers what still waits for it.
     pub(crate) fn refuse_all(&mut self) {
         self.requests.refuse_all();
         self.snapshots.refuse_all();

@@ -107,7 +107,7 @@ impl SecureDoor {
         };
         match or(heard, silent).await {
             Some(1..) => {}
-            // As of a plain client: whoever looks whether a port is open says nothing.
+            // As of a plain client: a check whether the port is open says nothing.
             Some(0) => return None,
             None if self.accepts_plain => return None,
             None => {

@@ -153,7 +153,7 @@ impl Shared {
         let (event, sid, peer) = ("tls.plain_link", self.id.0, peer.map(|peer| peer.0));
         tracing::warn!(
             event, sid, ?plane, peer, %remote,
-            "a link without TLS, which portUnification allows: whoever reaches the port can have one"
+            "a link without TLS, which portUnification allows: any host that reaches the port can have one"
         );
     }
 

@@ -1,4 +1,4 @@
-//! Logins between servers: whoever dials or accepts has a connection logged in, or hears why not.
+//! Logins between servers: the server that dials or accepts has a connection logged in, or hears why not.
 //!
 //! ```text
 //!   election: TCP ─► TLS ─► introduction ─► login ─► notifications

@@ -185,7 +185,7 @@ impl Secure {
                     tracing::debug!(
                         event = "tls.identity",
                         peer = peer.0,
-                        "whoever was dialled: {mismatch}"
+                        "the server that was dialled: {mismatch}"
                     );
                     Ok(())
                 }

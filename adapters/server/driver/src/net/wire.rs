@@ -18,9 +18,9 @@ use {
 /// A connection between servers, or of a client.
 #[derive(Debug)]
 pub(crate) enum Wire<S> {
-    /// Whoever is on the way reads it, and may change it.
+    /// A host on the way reads it, and may change it.
     Plain(S),
-    /// Nobody else does.
+    /// No host on the way reads or changes it.
     #[cfg(feature = "tls")]
     Tls(Box<TlsStream<Replayed<S>>>),
 }

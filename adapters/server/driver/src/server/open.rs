@@ -280,7 +280,7 @@ fn say_what_binds(core: &Config, told: &Membership) {
     }
 }
 
-/// Whoever is to be alone must be, by all that binds it: `now` has what its history says, too.
+/// A server that is to be alone must be, by all that binds it: `now` has what its history says, too.
 pub(super) fn check_alone(config: &ServerConfig, now: &Config) -> Result<(), StartError> {
     let mut binds = now.next_membership.iter().chain([&now.membership]);
     match binds.find(|membership| config.alone && membership.members().len() > 1) {

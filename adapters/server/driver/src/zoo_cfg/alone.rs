@@ -11,7 +11,7 @@ use quorate_core::membership::{Member, Membership, Role, ServerAddress};
 use crate::zoo_cfg::entries::Entries;
 use crate::zoo_cfg::findings::{Caution, ConfigError, Place};
 
-/// What this server is to itself: the only member. Its address is one that nobody listens at.
+/// What this server is to itself: the only member. Nothing listens at its address.
 ///
 /// Nothing asks for an id. One that `myid` holds is taken all the same, so that sessions of servers which once were an
 /// ensemble stay apart; what else stands there, as Debian's package has it, is said and passed over.

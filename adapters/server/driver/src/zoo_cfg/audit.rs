@@ -12,7 +12,7 @@ pub struct AuditSettings {
     /// Where it is written (`quorate.audit.log`: a path, `stdout`, `stderr` or `journald`; `stderr`, where the server's own
     /// log is), and what happens when that is too slow (`quorate.audit.onFull`: `wait` or `drop`; `wait`).
     pub log: AuditLog,
-    /// How (`quorate.audit.format`: `java` or `json`; `java`). Whoever serves clients reads it.
+    /// How (`quorate.audit.format`: `java` or `json`; `java`). The service for clients reads it.
     pub json: bool,
 }
 

@@ -46,7 +46,7 @@ pub(super) fn read(entries: &mut Entries<'_>) -> Result<Option<Settings>, Config
     }
     after_handshakes(entries, &mut settings)?;
     if let Some(Setting { at, key, value }) = both.filter(|_| accepts_both) {
-        let what = "whoever reaches the ports can still go without TLS";
+        let what = "any host that reaches the ports can still go without TLS";
         entries.warn(at, Caution::Weakens { key, value, what });
     }
     for (key, why) in WITHOUT_EFFECT {
@@ -180,7 +180,7 @@ fn not_used(entries: &mut Entries<'_>, Setting { at, key, value }: Setting, why:
     entries.warn(at, Caution::NotUsed { key, value, why });
 }
 
-const ANY_SERVER: &str = "whoever reaches the ports can be any server without a certificate";
+const ANY_SERVER: &str = "any host that reaches the ports can be any server without a certificate";
 const KEY_STORE: StoreKeys = StoreKeys {
     location: "ssl.quorum.keyStore.location",
     kind: "ssl.quorum.keyStore.type",

@@ -35,8 +35,9 @@ pub(crate) struct Arguments {
     /// For how many seconds a designation counts, where one is shown or served.
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     max_age: u64,
-    /// Serve the designation over HTTP until told to end: to this host alone, unless an address is named. Whoever can
-    /// change what candidates read there can name their leader: an address that others reach is for a private network.
+    /// Serve the designation over HTTP until told to end: to this host alone, unless an address is named. A host that
+    /// can change what candidates read there can name their leader: an address that others reach is for a private
+    /// network.
     #[arg(long, value_name = "[HOST:]PORT", value_parser = serving)]
     serve: Option<HostPort>,
 }

@@ -63,8 +63,7 @@ fn order(order: &[Replacement], paint: Paint) -> String {
         );
     }
     if order.iter().all(|one| one.leads.is_none()) {
-        text +=
-            "  whoever leads (srvr says Mode: leader; --ask asks) is the last, whatever its id\n";
+        text += "  the server that leads (srvr says Mode: leader; --ask asks) is the last, whatever its id\n";
     }
     text + "  go on only when srvr of the new server says Mode: follower, and `mntr` of the leader that all others are \
            synced (zk_synced_followers)\n\

@@ -52,7 +52,7 @@ const REFUSALS: [(&[&str], &str, ()); 10] = [
     (
         &["authProvider.*"],
         "do not replace servers while access lists or clients need it: here are the schemes digest, ip, sasl, x509 and world. Nodes \
-         with other schemes in their access lists could be used by nobody",
+         with other schemes in their access lists could be used by no client",
         (),
     ),
     (

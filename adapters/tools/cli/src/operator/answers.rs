@@ -166,7 +166,7 @@ async fn transfer_leadership(
             _ if left.is_zero() => {
                 let why = transferring.refused.map(|why| why.to_string());
                 return match (changed, why) {
-                    (true, _) => Answer::Unknown("transferred, and nobody leads yet".to_owned()),
+                    (true, _) => Answer::Unknown("transferred, and no server leads yet".to_owned()),
                     (false, Some(why)) => Answer::Unchanged(why),
                     (false, None) => Answer::Unchanged("there is no leader".to_owned()),
                 };
@@ -205,7 +205,7 @@ async fn step_down(server: &Server<ZooKeeper>, patience: Duration) -> Answer {
     match timeout(patience, next).await {
         Ok(Some(leader)) => leads(server, leader, true),
         Ok(None) => Answer::Unknown("this server has ended".to_owned()),
-        Err(_) => Answer::Unknown(format!("nobody leads after {patience:?}")),
+        Err(_) => Answer::Unknown(format!("no server leads after {patience:?}")),
     }
 }
 

@@ -35,7 +35,7 @@ impl OperatorSocket {
             Ok(()) | Err(_) => {}
         }
         let listener = UnixListener::bind(&path)?;
-        // Whoever has come before is asked who he is, as everybody is.
+        // A program that has connected before is asked who it is, as every one is.
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
         let file = fs::symlink_metadata(&path)?;
         Ok(Self { listener, path, owner: file.uid(), inode: file.ino() })

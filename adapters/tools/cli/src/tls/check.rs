@@ -140,8 +140,8 @@ impl Found {
         }
     }
 
-    /// Certificates that do not hold now: in the own store the server cannot use them, in the other it trusts nobody by
-    /// them.
+    /// Certificates that do not hold now: in the own store the server cannot use them, in the other it trusts no peer
+    /// by them.
     fn times(&mut self, store: Option<&Store>, now: i64, own: bool) {
         let certificates = match (own, &self.own) {
             (true, Some((_, chain))) => chain,

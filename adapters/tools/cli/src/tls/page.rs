@@ -52,7 +52,7 @@ fn text(settings: &Settings, found: &Found, now: i64) -> String {
 fn certificate_text(settings: &Settings, shown: &Shown, now: i64) -> String {
     let mut out =
         format!("  {}\n", if shown.subject.is_empty() { "(no subject)" } else { &shown.subject });
-    // Where there are others, the common name is passed over; of an authority nobody asks it.
+    // Where there are others, the common name is passed over; of an authority it is not asked for.
     let counts = shown.dns_names.is_empty() && shown.addresses.is_empty() && !shown.uses.issue;
     let mut say = |what: &str, value: String| {
         if !value.is_empty() {

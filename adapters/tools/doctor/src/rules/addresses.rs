@@ -163,8 +163,10 @@ fn address_wildcard(facts: &Facts) -> Vec<Found> {
         for member in cfg.membership.members() {
             let host = &member.election_address().host;
             if host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_unspecified()) {
-                let what =
-                    format!("the host of server {} is {host}, to which nobody can dial", member.id);
+                let what = format!(
+                    "the host of server {} is {host}, to which no server can dial",
+                    member.id
+                );
                 let subject = Subject::file(&file.path, Some(member.id));
                 found.push(Found::error(subject.key(format!("server.{}", member.id)), what));
             }

@@ -70,7 +70,7 @@ pub(crate) const RULES: &[Rule] = &[
         id: "live.tls-shared",
         levels: &[Level::Notice],
         when: "one certificate is several members', or names the hosts of several",
-        why: "whoever has it may be each of them: a server that was taken over is not kept to its own id",
+        why: "its holder may be each of them: a server that was taken over is not kept to its own id",
         todo: "give each server a certificate of its own that names its own host; where they share a host, \
                urn:quorate:server:N in it and quorate.ssl.identity=id",
         sources: &["https://github.com/stackabletech/zookeeper-operator/issues/760"],
@@ -81,7 +81,7 @@ pub(crate) const RULES: &[Rule] = &[
         id: "live.tls-wildcard-binding",
         levels: &[Level::Notice],
         when: "a wildcard in a member's certificate covers the hosts of several",
-        why: "whoever has it may be each of them: a server that was taken over is not kept to its own id",
+        why: "its holder may be each of them: a server that was taken over is not kept to its own id",
         todo: "name the host of its own server.N line in place of the wildcard",
         sources: &[
             "RFC 6125, 7.2",

@@ -35,7 +35,7 @@ pub(crate) const RULES: &[Rule] = &[
         id: "disk.newer-than-ensemble",
         levels: &[Level::Error],
         when: "a stopped server's last transaction is newer than that of every running one",
-        why: "writes that were acknowledged may be on this disk alone: whoever wipes it loses them",
+        why: "writes that were acknowledged may be on this disk alone: wiping it loses them",
         todo: "do not wipe it: copy the directory, then start this server before anything else is written",
         sources: &["zookeeperInternals.md"],
         explains: &[],

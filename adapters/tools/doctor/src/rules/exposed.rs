@@ -1,4 +1,4 @@
-//! Rules of ports that answer where they should not: what they tell whoever reaches them, who has proved nothing.
+//! Rules of ports that answer where they should not: what they tell a host that reaches them and has proved nothing.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -147,7 +147,7 @@ fn exposed_election(facts: &Facts) -> Vec<Found> {
 
 /// What an election port tells anybody.
 fn learnt(heard: &Heard) -> String {
-    let leader = heard.leader().map_or("nobody".to_owned(), |id| format!("server {id}"));
+    let leader = heard.leader().map_or("no server".to_owned(), |id| format!("server {id}"));
     let members = heard.membership.as_ref().map_or(&[] as &[_], |members| members.members());
     let hosts: Vec<_> =
         members.iter().map(|member| member.election_address().to_string()).collect();
@@ -212,8 +212,10 @@ fn exposed_admin(facts: &Facts) -> Vec<Found> {
         }
         let who = format!("its admin server {}", port.address);
         let what = match (open, told.secrets.is_empty()) {
-            (Some(_), true) => format!("{who} answers whoever reaches it"),
-            (Some(_), false) => format!("{who} answers whoever reaches it, and shows secrets"),
+            (Some(_), true) => format!("{who} answers any host that reaches it"),
+            (Some(_), false) => {
+                format!("{who} answers any host that reaches it, and shows secrets")
+            }
             (None, _) => format!("{who} shows secrets to every user of its machine"),
         };
         let mut one = Found::warning(Subject::server(member.id), what);

@@ -25,7 +25,7 @@ pub(crate) const RULES: &[Rule] = &[
         id: "cfg.unknown-key",
         levels: &[Level::Warning],
         when: "a key that neither ZooKeeper nor quorate knows, or a well-known misspelling",
-        why: "the line has no effect, so a default holds that nobody chose",
+        why: "the line has no effect, so a default holds that was not chosen",
         todo: "correct the key or remove the line",
         sources: &["zookeeperAdmin.md"],
         explains: &[],

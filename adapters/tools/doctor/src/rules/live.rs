@@ -17,7 +17,7 @@ pub(crate) const RULES: &[Rule] = &[
         id: "live.no-majority",
         levels: &[Level::Error],
         when: "fewer voters answer than a quorum takes, with groups and weights, twice",
-        why: "without a quorum nobody leads, and nothing is written or served",
+        why: "without a quorum no server leads, and nothing is written or served",
         todo: "start the servers that are down; if they run, look at their ports and the network between",
         sources: &["zookeeperAdmin.md"],
         explains: &["live.no-leader", "live.port-closed", "live.round-grows", "live.left-out"],
@@ -26,7 +26,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         id: "live.no-leader",
         levels: &[Level::Error, Level::Notice],
-        when: "nobody leads with a quorum behind it, twice; a notice where a log of ours says that none was found for long",
+        when: "no server leads with a quorum, twice; a notice where a log of ours says that none was found for long",
         why: "nothing is written, and nothing is served but to read-only clients",
         todo: "look at what keeps the voters from one another: `quorate probe`, then `quorate timeline` of their logs",
         sources: &["zookeeperInternals.md"],
@@ -177,12 +177,12 @@ fn no_leader(facts: &Facts) -> Vec<Found> {
         return Vec::new();
     }
     let what = format!(
-        "nobody leads with a quorum behind it, now and {:.0} s before",
+        "no server leads with a quorum behind it, now and {:.0} s before",
         facts.seconds_between
     );
     let evidence = facts.members.iter().filter_map(|member| {
         let heard = member.heard()?;
-        let vote = heard.leader().map_or("nobody".to_owned(), |id| format!("server {id}"));
+        let vote = heard.leader().map_or("no server".to_owned(), |id| format!("server {id}"));
         let state = heard.state();
         Some(Evidence::new(
             format!("server {}", member.id),
@@ -208,7 +208,7 @@ fn not_serving(facts: &Facts) -> Vec<Found> {
         return followers.iter().filter(|_| one_serves).map(warning).collect();
     };
     let seconds = facts.seconds_between;
-    let what = format!("it is elected, and serves nobody, now and {seconds:.0} s before");
+    let what = format!("it is elected, and does not serve, now and {seconds:.0} s before");
     let mut found = Found::error(Subject::server(leader.id), what);
     if let Some(port) = &leader.quorum {
         let said =
@@ -299,7 +299,7 @@ fn votes_differ(facts: &Facts) -> Vec<Found> {
         return Vec::new();
     }
     let evidence = now.iter().map(|((leader, epoch), ids)| {
-        let leader = leader.map_or("nobody".to_owned(), |id| format!("server {id}"));
+        let leader = leader.map_or("no server".to_owned(), |id| format!("server {id}"));
         let epoch = epoch.map_or("no epoch".to_owned(), |epoch| format!("epoch {epoch}"));
         Evidence::new(shown(ids), format!("{leader} leads, {epoch}"))
     });

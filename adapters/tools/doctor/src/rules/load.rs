@@ -71,7 +71,7 @@ pub(crate) const RULES: &[Rule] = &[
         levels: &[Level::Error, Level::Warning],
         when: "the counter of transactions is beyond 0xc0000000, or full within 7 days at the present rate; an error beyond \
                0xf0000000, or within a day",
-        why: "a full counter forces an election at a moment that nobody chose: after 49.7 days at 1,000 writes a second",
+        why: "a full counter forces an election at any moment: after 49.7 days at 1,000 writes a second",
         todo: "restart the leader at a quiet time: a new epoch counts from 0",
         sources: &["ZOOKEEPER-1277", "ZOOKEEPER-2789"],
         explains: &[],

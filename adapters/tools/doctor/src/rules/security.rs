@@ -14,7 +14,7 @@ pub(crate) const RULES: &[Rule] = &[
         levels: &[Level::Warning],
         when: "with TLS between servers: hostnameVerification is false, clientAuth is not need, quorate.ssl.identity is off, or \
                the member is a ZooKeeper 3.9 whose fips-mode is not false",
-        why: "any certificate of the same authority can be any server's, or none is asked for: whoever has one can join and write",
+        why: "any certificate of the same authority can be any server's, or none is asked for: its holder can join and write",
         todo: "give each server a certificate with the names of its server.N line, and remove the line",
         sources: &["ZOOKEEPER-4393", "zookeeperAdmin.md, \"fips-mode\""],
         explains: &[],

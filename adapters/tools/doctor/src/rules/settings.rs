@@ -11,7 +11,7 @@ pub(crate) const RULES: &[Rule] = &[
         id: "cfg.limits",
         levels: &[Level::Warning],
         when: "syncLimit ticks are less than 4 s, or initLimit ticks less than twice what the newest snapshot takes at 100 MB/s",
-        why: "a pause of a server or disk that harms nobody makes followers leave, or a synchronisation can never end",
+        why: "a harmless pause of a server or disk makes followers leave, or a synchronisation can never end",
         todo: "raise syncLimit to 4 s and more, and initLimit to what a snapshot takes on your network",
         sources: &["ZOOKEEPER-1521"],
         explains: &[],

@@ -31,7 +31,7 @@ pub(crate) const RULES: &[Rule] = &[
         id: "cfg.tls-step",
         levels: &[Level::Notice],
         when: "members are on the way from plain links to TLS, or to SASL: it says on which step, and whether the next is safe",
-        why: "until the last step whoever reaches the ports is let in as before; a step too far cuts members off",
+        why: "until the last step any host that reaches the ports is let in as before; a step too far cuts members off",
         todo: "finish the way: each step on all servers before the next, one server at a time",
         sources: &["zookeeperAdmin.md, \"Upgrading existing non-TLS cluster\"", "ZOOKEEPER-1045"],
         explains: &[],

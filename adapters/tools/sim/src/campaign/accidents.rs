@@ -63,7 +63,7 @@ impl Kind {
             Self::FullDisk => "a disk is full",
             Self::HangingDisk => "a disk hangs",
             Self::Star => "one server hears all, the others only it",
-            Self::Forgetting => "a server's disk is emptied that nobody needs",
+            Self::Forgetting => "a server's disk is emptied that no quorum needs",
             Self::MembersChange => "members and roles change",
             Self::TwoChanges => "members and roles change twice",
             Self::ChangeAcrossSnapshot => "members and roles change while a server is brought up",

@@ -206,7 +206,7 @@ impl Run {
         for id in self.able() {
             let (requests, reads) = self.world.unanswered(id);
             let none = requests.is_empty() && reads.is_empty();
-            self.found("somebody waits for ever", SERVICE_MAX, none.then_some(()))?;
+            self.found("a caller waits for ever", SERVICE_MAX, none.then_some(()))?;
         }
         Ok(took)
     }

@@ -152,7 +152,8 @@ impl Conduct {
             *at == id && self.voters.get(&(*at, *link)) == Some(&peer)
         };
         if self.claimed == Some((id, peer)) || self.strange.iter().any(of) {
-            let detail = format!("its link to {peer} gives way to whoever claims to be {peer}");
+            let detail =
+                format!("its link to {peer} gives way to a connection that claims to be {peer}");
             return broken(Rule::Claims, id, detail);
         }
         Ok(())

@@ -190,7 +190,7 @@ pub(crate) fn make_large() -> Request {
     Request::Create { op, path, data, acl, flags: 0, ttl: None }
 }
 
-/// It is read so often that nobody would wait for the answers to be written.
+/// It is read so often that no reader would wait for the answers to be written.
 pub(crate) fn read_large() -> Request {
     let read = || Request::GetData { path: LARGE.to_owned(), watch: false };
     Request::MultiRead((0..LARGE_READS).map(|_| read()).collect())

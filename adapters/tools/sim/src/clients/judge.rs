@@ -31,7 +31,7 @@ pub(crate) struct Seen {
     pub(crate) owner: Owner,
 }
 
-/// What watches are told of, and who may hear it: whoever may read a node with this list.
+/// What watches are told of, and who may hear it: each client that may read a node with this list.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     pub(crate) event: WatcherEvent,

@@ -106,7 +106,7 @@ impl Leader {
         Ok(kind::CREATE_SESSION)
     }
 
-    /// Whoever asks. The nodes are a `HashSet`: their order is any.
+    /// For any server that asks. The nodes are a `HashSet`: their order is any.
     fn close_session(&mut self, turn: &Turn<'_>, body: &mut BytesMut) {
         let (session, zxid) = (turn.asked.id.client, turn.facts.zxid);
         let mut own: BTreeSet<String> = turn.tree.ephemerals(session).map(str::to_owned).collect();

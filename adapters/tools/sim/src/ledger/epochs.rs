@@ -66,7 +66,7 @@ impl Ledger {
     /// A learner acknowledges NEWLEADER of an epoch.
     pub(crate) fn on_history_ack(&self, id: ServerId, epoch: Epoch) -> Result<(), Violation> {
         let Some(leadership) = self.leaderships.get(&epoch) else {
-            return broken(Rule::Synchronised, id, format!("nobody leads epoch {epoch}"));
+            return broken(Rule::Synchronised, id, format!("no server leads epoch {epoch}"));
         };
         let nothing = Copy::default();
         let copy = self.copies.get(&id).unwrap_or(&nothing);

@@ -401,7 +401,7 @@ mod tests {
     }
 
     /// What three sessions do at an atomic store: each operation happens at some moment while it is under way, or never
-    /// if nobody hears of it; one of many is told wrong.
+    /// if no client hears of it; one of many is told wrong.
     fn made_up(rng: &mut Rng, hints: bool, wrong: bool) -> Sessions {
         let (mut history, mut nodes, mut moment) = (Sessions::default(), Nodes::default(), 0);
         let mut under_way: Vec<(i64, Option<usize>, Act)> = Vec::new();
@@ -423,7 +423,7 @@ mod tests {
             };
             let (session, at, act) = under_way.swap_remove(busy);
             if rng.below(8) == 0 {
-                // Nobody hears of it.
+                // No client hears of it.
                 if rng.below(2) == 0 {
                     nodes.act(session, &act, &mut Undo::default());
                     moment += 1;
@@ -454,7 +454,7 @@ mod tests {
         }
         let refused = |_: &u64| made_up(&mut rng, true, true).check().is_err();
         let found = (0..400_u64).filter(refused).count();
-        // Where nobody was told wrong, or could tell, it is explained.
+        // Where no client was told wrong, or could tell, it is explained.
         assert!((200..400).contains(&found), "{found}");
     }
 }

@@ -427,7 +427,7 @@ impl World {
                     self.checker.ledger.on_read(id, read, u8::MAX);
                     quorate_core::input::Event::Read(read)
                 }
-                // Nobody has asked for it.
+                // No client has asked for it.
                 Wants::Audit(_) => continue,
                 Wants::Remember(bound) => {
                     server.remembered = Some(bound);

@@ -169,7 +169,7 @@ impl World {
         }
         self.coverage.hit(FaultClass::KindChanged);
         if let Some(server) = self.servers.get_mut(&id) {
-            // Nobody has set one where a server of ZooKeeper was before.
+            // None is set where a server of ZooKeeper was before.
             server.config.lease = None;
         }
     }
