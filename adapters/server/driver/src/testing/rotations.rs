@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quorate_core::id::ServerId;
@@ -10,6 +10,7 @@ use quorate_tls::{Settings, StorePassword};
 
 use super::Stage;
 use super::certificates::Authority;
+use super::ensemble::Ensemble;
 use super::tls::{figure, secure, shown};
 use crate::Runtime;
 
@@ -117,15 +118,24 @@ pub async fn a_password_that_comes_behind_its_store_is_waited_for<R: Runtime>(st
     stage.until("both", || reloads() > 0.5).await;
 }
 
-pub async fn stores_are_looked_at_when_an_operator_asks<R: Runtime>(stage: Stage<R>) {
-    let authority = Authority::new("ours");
+/// A server that looks at its stores when it is asked to and at no other time, and its key store.
+async fn looks_when_asked<R: Runtime>(
+    stage: &Stage<R>,
+    authority: &Authority,
+) -> (Ensemble<R>, ServerId, PathBuf) {
     let mut ensemble = stage.electors(1, 0);
     let id = ensemble.ids()[0];
-    let mut config = secure(&ensemble, &authority, id);
+    let mut config = secure(&ensemble, authority, id);
     let settings = config.tls.as_mut().unwrap();
     settings.reload = None;
     let own = settings.key_store.path.clone();
     ensemble.start_as(config).await;
+    (ensemble, id, own)
+}
+
+pub async fn stores_are_looked_at_when_an_operator_asks<R: Runtime>(stage: Stage<R>) {
+    let authority = Authority::new("ours");
+    let (ensemble, id, own) = looks_when_asked(&stage, &authority).await;
     fs::write(&own, authority.for_server(ServerId(1)).own()).unwrap();
     let server = ensemble.server(id);
     server.look_at_stores();
@@ -138,13 +148,7 @@ pub async fn a_store_that_was_not_good_is_tried_again_though_it_looks_the_same<R
     has_failed: impl Fn() -> bool,
 ) {
     let authority = Authority::new("ours");
-    let mut ensemble = stage.electors(1, 0);
-    let id = ensemble.ids()[0];
-    let mut config = secure(&ensemble, &authority, id);
-    let settings = config.tls.as_mut().unwrap();
-    settings.reload = None;
-    let own = settings.key_store.path.clone();
-    ensemble.start_as(config).await;
+    let (ensemble, id, own) = looks_when_asked(&stage, &authority).await;
     let (server, text) = (ensemble.server(id), authority.for_server(id).own());
     fs::write(&own, vec![0; text.len()]).unwrap();
     let modified = fs::metadata(&own).unwrap().modified().unwrap();
