@@ -69,7 +69,7 @@ async fn run<R: Runtime, S: AsyncRead + AsyncWrite + Unpin>(
     #[cfg(feature = "tls")]
     let secure_link = stream.secure_link((plane, dialled, remote), peer);
     #[cfg(feature = "tls")]
-    let _is_up = secure_link.map(|secure| shared.secure_links.enter(link, secure));
+    let _is_up = secure_link.map(|up| shared.secure_links.enter(link, up, runtime.now()));
     let queue = Arc::new(Mutex::new(match plane {
         Plane::Election => Queue::Newest(Mailbox::default()),
         Plane::Quorum => Queue::All(Packets::default()),

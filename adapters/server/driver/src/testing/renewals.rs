@@ -19,7 +19,7 @@ use super::certificates::{Authority, Flaw};
 use super::journal::{App, numbered};
 use super::tls::{failures, figure, links, secure, settings};
 use super::{Ensemble, Stage, Task};
-use crate::{Changes, Runtime, Server};
+use crate::{Changes, Runtime, Server, WearingLink};
 
 /// Proposes one after the other until it is told to stop; how many were acknowledged.
 struct Writes {
@@ -126,6 +126,12 @@ pub async fn links_whose_keys_are_worn_are_made_anew_one_at_a_time_while_writes_
     let leader = ensemble.server(agreed.0);
     let synced = || leader.status().peer.learners.iter().filter(|at| at.synced).count() == 2;
     stage.until("both followers", synced).await;
+    let wearing = leader.wearing_links();
+    assert!(wearing.iter().all(|link| link.records_max == 1_000), "{wearing:?}");
+    for id in followers(&ensemble, agreed.0) {
+        let is_it = |link: &&WearingLink| (link.plane, link.peer) == (Plane::Quorum, Some(id));
+        assert!(wearing.iter().find(is_it).is_some_and(|link| link.records > 0), "{wearing:?}");
+    }
     let mut changes = leader.changes();
     let writes = Writes::begin(&stage, leader);
     each_renewed(&stage, &mut changes, &followers(&ensemble, agreed.0), 2).await;
