@@ -343,7 +343,9 @@ mod tests {
         let heard = std::iter::from_fn(|| events.try_recv().ok()).filter_map(|event| match event {
             LoopEvent::Event(Event::Progress(_)) => None,
             LoopEvent::Event(event) | LoopEvent::Long { event, .. } => Some(event),
-            LoopEvent::Up(..) | LoopEvent::Wake | LoopEvent::Ports(_) => panic!("{event:?}"),
+            LoopEvent::Up(..) | LoopEvent::Noted(_) | LoopEvent::Wake | LoopEvent::Ports(_) => {
+                panic!("{event:?}")
+            }
         });
         let restored = restored.lock().unwrap().clone();
         (restored, heard.collect(), ended)
