@@ -16,7 +16,6 @@ use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::Plane;
 
 use crate::lock::locked;
-use crate::net::wearing::WearingLink;
 
 /// How many records have passed on a connection.
 #[derive(Debug, Default)]
@@ -105,18 +104,11 @@ impl SecureLinks {
         }
     }
 
-    /// Those whose keys wear.
-    pub(crate) fn wearing(&self, now: Instant) -> Vec<WearingLink> {
+    /// Those whose keys wear, and since when they are up.
+    pub(crate) fn wearing(&self) -> Vec<(SecureLink, Instant)> {
         let known = locked(&self.0);
         let wearing = known.up.values().filter(|up| up.link.records_max < u64::MAX);
-        let wearing = wearing.map(|Up { link, since }| WearingLink {
-            plane: link.plane,
-            peer: link.peer,
-            records: link.records(),
-            records_max: link.records_max,
-            age: now.saturating_duration_since(*since),
-        });
-        wearing.collect()
+        wearing.map(|up| (up.link.clone(), up.since)).collect()
     }
 
     /// How many records have passed with each peer since the start.

@@ -125,9 +125,21 @@ impl<R: Runtime, A: Application> Server<R, A> {
     /// The links with other servers whose keys wear: those over TLS 1.2, but for ChaCha20.
     pub fn wearing_links(&self) -> Vec<WearingLink> {
         #[cfg(feature = "tls")]
-        return self.handle.shared.secure_links.wearing(self.handle.runtime.now());
+        let wearing = {
+            let Handle { shared, runtime, .. } = &*self.handle;
+            let (wearing, now) = (shared.secure_links.wearing(), runtime.now());
+            let each = wearing.into_iter().map(|(link, since)| WearingLink {
+                plane: link.plane,
+                peer: link.peer,
+                records: link.records(),
+                records_max: link.records_max,
+                age: now.saturating_duration_since(since),
+            });
+            each.collect()
+        };
         #[cfg(not(feature = "tls"))]
-        Vec::new()
+        let wearing = Vec::new();
+        wearing
     }
 
     /// Ends it in order: a leader transfers its leadership first, if a follower can take it; then clients leave, a share at a
