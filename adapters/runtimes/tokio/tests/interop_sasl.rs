@@ -11,6 +11,7 @@ use quorate_tokio::zoo_cfg::QuorumSasl;
 
 use crate::java;
 use crate::mixed::{Java, Kind, Mixed, POLL, Quorate};
+use crate::stores::{self, Format, Origin};
 
 /// What a Java server is told: that no one is let in without. Newer ones have no MD5 unless the last is said.
 const REQUIRED: [&str; 4] = [
@@ -65,12 +66,21 @@ fn logins(mixed: &Mixed, id: ServerId, plane: &str, side: &str, outcome: &str) -
     count.map_or(0, |count| format!("{count:.0}").parse().unwrap())
 }
 
+/// The same with TLS around all of it, with certificates of an authority.
+fn ensemble_within_tls(kinds: &[Kind]) -> Mixed {
+    let mut mixed = ensemble(kinds);
+    stores::make(&mut mixed, Origin::Authority, Format::Pkcs12);
+    mixed.java_properties.extend(stores::properties(Format::Pkcs12));
+    mixed.java_properties.push("sslQuorum=true");
+    mixed.adjust = |config| {
+        required(config);
+        stores::secure(config);
+    };
+    mixed
+}
+
 /// Forms, goes on without its leader, and has it back.
-async fn lives(kinds: [Kind; 3]) {
-    if !java::available() {
-        return;
-    }
-    let mut mixed = ensemble(&kinds);
+async fn lives(kinds: [Kind; 3], mut mixed: Mixed) {
     for id in 1..=3 {
         mixed.start(ServerId(id)).await;
     }
@@ -91,12 +101,34 @@ async fn lives(kinds: [Kind; 3]) {
 
 #[tokio::test]
 async fn two_java_servers_and_a_quorate_one_log_in_to_each_other() {
-    lives([Java, Java, Quorate]).await;
+    if java::available() {
+        let kinds = [Java, Java, Quorate];
+        lives(kinds, ensemble(&kinds)).await;
+    }
 }
 
 #[tokio::test]
 async fn two_quorate_servers_and_a_java_one_log_in_to_each_other() {
-    lives([Quorate, Java, Quorate]).await;
+    if java::available() {
+        let kinds = [Quorate, Java, Quorate];
+        lives(kinds, ensemble(&kinds)).await;
+    }
+}
+
+#[tokio::test]
+async fn two_java_servers_and_a_quorate_one_log_in_to_each_other_within_tls() {
+    if stores::can_be_made() {
+        let kinds = [Java, Java, Quorate];
+        lives(kinds, ensemble_within_tls(&kinds)).await;
+    }
+}
+
+#[tokio::test]
+async fn two_quorate_servers_and_a_java_one_log_in_to_each_other_within_tls() {
+    if stores::can_be_made() {
+        let kinds = [Quorate, Java, Quorate];
+        lives(kinds, ensemble_within_tls(&kinds)).await;
+    }
 }
 
 /// Waits until a quorate server has refused a login, or was refused, on a plane and a side.
@@ -109,12 +141,8 @@ async fn refused(mixed: &Mixed, id: ServerId, plane: &str, side: &str, outcome: 
     mixed.patiently(&format!("{id} {plane} {side} {outcome}"), refusing).await;
 }
 
-#[tokio::test]
-async fn a_java_server_with_another_password_is_refused_and_refuses() {
-    if !java::available() {
-        return;
-    }
-    let mut mixed = ensemble(&[Quorate, Quorate, Java]);
+/// A Java server is the third, and has another password.
+async fn stays_out(mut mixed: Mixed) {
     jaas(&mixed, ServerId(3), "wrong", "another");
     for id in 1..=3 {
         mixed.start(ServerId(id)).await;
@@ -125,6 +153,21 @@ async fn a_java_server_with_another_password_is_refused_and_refuses() {
     for id in [1, 2] {
         let leader = mixed.quorate(ServerId(id)).leader();
         assert_ne!(leader.map(|(leader, _)| leader), Some(ServerId(3)));
+    }
+}
+
+#[tokio::test]
+async fn a_java_server_with_another_password_is_refused_and_refuses() {
+    if java::available() {
+        stays_out(ensemble(&[Quorate, Quorate, Java])).await;
+    }
+}
+
+/// Its certificate is good, and does not stand in for a login.
+#[tokio::test]
+async fn a_java_server_with_another_password_is_refused_within_tls_and_refuses() {
+    if stores::can_be_made() {
+        stays_out(ensemble_within_tls(&[Quorate, Quorate, Java])).await;
     }
 }
 

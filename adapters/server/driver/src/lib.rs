@@ -78,6 +78,7 @@ pub use host::proposal::{
     TransferError, UnknownOutcome,
 };
 pub use net::reach::Dialled;
+pub use net::wearing::WearingLink;
 pub use quorate_application::{
     Application, Facts, NoApplication, Nothing, Prepared, Rejected, Replicated, Restore,
     RestoreError, Saved, Snapshot, SnapshotError, StateMachine, clients,

@@ -56,5 +56,6 @@ pub(crate) mod secure_links;
 #[cfg_attr(not(feature = "tls"), path = "net/no_tls.rs")]
 pub(crate) mod tls;
 pub(crate) mod tls_failures;
+pub(crate) mod wearing;
 pub(crate) mod wire;
 mod writer;

@@ -148,7 +148,8 @@ impl<R: Runtime, A: Application, S: Source<R, A>> Pages<R, A, S> {
         let (status, membership) = (server.status(), server.membership());
         match &*request.path {
             "/quorate/status" => {
-                Answer::json(200, &StatusPage::new(&status, &membership, &self.inner.ring))
+                let (wearing, ring) = (server.wearing_links(), &self.inner.ring);
+                Answer::json(200, &StatusPage::new(&status, &membership, &wearing, ring))
             }
             "/quorate/reach" => {
                 let page = ReachPage::new(&status, &membership, &server.dials(), runtime.now());

@@ -11,7 +11,7 @@ use quorate_driver::core::input::Plane;
 use quorate_driver::core::membership::Membership;
 use quorate_driver::core::report::Change;
 use quorate_driver::core::vote::Vote;
-use quorate_driver::{Changes, Dialled, Observed, Status};
+use quorate_driver::{Changes, Dialled, Observed, Status, WearingLink};
 use serde::Serialize;
 
 use crate::probes::role;
@@ -39,6 +39,8 @@ pub(crate) struct StatusPage {
     voters: usize,
     learners: Vec<LearnerPart>,
     linked: Vec<i64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    wearing_links: Vec<WearingPart>,
     configuration: ConfigurationPart,
     uptime_ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,6 +75,17 @@ struct LearnerPart {
     synced: bool,
 }
 
+/// A link whose keys wear.
+#[derive(Debug, Serialize)]
+struct WearingPart {
+    plane: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peer: Option<i64>,
+    records: u64,
+    records_max: u64,
+    up_for_ms: u64,
+}
+
 #[derive(Debug, Serialize)]
 struct ConfigurationPart {
     version: String,
@@ -80,7 +93,12 @@ struct ConfigurationPart {
 }
 
 impl StatusPage {
-    pub(crate) fn new(status: &Status, membership: &Membership, changes: &Ring) -> Self {
+    pub(crate) fn new(
+        status: &Status,
+        membership: &Membership,
+        wearing: &[WearingLink],
+        changes: &Ring,
+    ) -> Self {
         let Status { peer, sync, metrics } = status;
         let text = membership.to_string();
         let members = text.lines().filter(|line| !line.starts_with("version="));
@@ -109,6 +127,7 @@ impl StatusPage {
             voters: peer.voters,
             learners: peer.learners.iter().map(learner).collect(),
             linked: peer.linked.iter().map(|id| id.0).collect(),
+            wearing_links: wearing.iter().map(WearingPart::new).collect(),
             configuration: ConfigurationPart {
                 version: format!("{:x}", membership.version()),
                 members: members.map(str::to_owned).collect(),
@@ -122,6 +141,14 @@ impl StatusPage {
             clients: metrics.clients,
             ending: metrics.ending,
         }
+    }
+}
+
+impl WearingPart {
+    fn new(link: &WearingLink) -> Self {
+        let WearingLink { plane, peer, records, records_max, age } = *link;
+        let (plane, peer, up_for_ms) = (plane_name(plane), peer.map(|id| id.0), millis(age));
+        Self { plane, peer, records, records_max, up_for_ms }
     }
 }
 
@@ -323,14 +350,18 @@ impl ReachPage {
 
 fn dial(dialled: &Dialled, now: Instant) -> DialPart {
     DialPart {
-        plane: match dialled.plane {
-            Plane::Election => "election",
-            Plane::Quorum => "quorum",
-        },
+        plane: plane_name(dialled.plane),
         address: dialled.address.to_string(),
         ms_ago: millis(now.saturating_duration_since(dialled.at)),
         connected: dialled.failure.is_none(),
         failure: dialled.failure.clone(),
+    }
+}
+
+const fn plane_name(plane: Plane) -> &'static str {
+    match plane {
+        Plane::Election => "election",
+        Plane::Quorum => "quorum",
     }
 }
 

@@ -14,6 +14,7 @@ use rustls_pki_types::CertificateDer;
 
 use self::extensions::Extensions;
 pub use self::extensions::Uses;
+pub use self::hosts::{Named, Names};
 use crate::der::{Der, DerError, INTEGER, OBJECT_IDENTIFIER, SEQUENCE, context};
 use crate::oid;
 
@@ -128,12 +129,12 @@ impl<'a> Certificate<'a> {
         &self.extensions.uris
     }
 
-    /// Whether it names this host, as RFC 6125 has it: a number against the addresses, else a name against the names,
-    /// without case, where `*` stands for the whole first label of at least three; the common name where there is
-    /// neither a name nor an address. Nothing is resolved.
+    /// Whether and how it names this host.
     #[must_use]
-    pub fn names_host(&self, host: &str) -> bool {
-        hosts::names(&self.extensions, self.common_name().as_deref(), host)
+    pub fn names_host(&self, host: &str) -> Option<Named> {
+        let Extensions { dns_names: hosts, addresses, .. } = &self.extensions;
+        let common_name = self.common_name();
+        Names { hosts, addresses, common_name: common_name.as_deref() }.names(host)
     }
 
     /// From when it holds, in seconds since 1970.

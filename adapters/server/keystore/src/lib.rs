@@ -47,7 +47,7 @@ mod store;
 mod unseal;
 mod usable;
 
-pub use certificate::{Certificate, NoCertificate, Uses};
+pub use certificate::{Certificate, Named, Names, NoCertificate, Uses};
 pub use kind::Kind;
 pub use notice::{JavaCannot, Notice};
 pub use password::{NotText, Password};

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use quorate_keystore::rustls_pki_types::CertificateDer;
 use quorate_keystore::rustls_pki_types::pem::PemObject;
-use quorate_keystore::{Certificate, Unusable, usable_by_a_member};
+use quorate_keystore::{Certificate, Named, Names, Unusable, usable_by_a_member};
 
 use crate::fixtures::{bytes, keys};
 
@@ -45,8 +45,9 @@ fn a_certificate_names_its_hosts_and_no_others() {
     for host in
         ["zk1.test", "ZK1.Test.", "a.pods.test", "10.0.0.1", "::ffff:10.0.0.1", "[2001:db8::1]"]
     {
-        assert!(leaf.names_host(host), "{host}");
+        assert!(leaf.names_host(host).is_some(), "{host}");
     }
+    assert_eq!(leaf.names_host("a.pods.test"), Some(Named::ByWildcard));
     // The common name is none of them, since there are others.
     for host in [
         "names.test",
@@ -58,11 +59,16 @@ fn a_certificate_names_its_hosts_and_no_others() {
         "test",
         "",
     ] {
-        assert!(!leaf.names_host(host), "{host}");
+        assert_eq!(leaf.names_host(host), None, "{host}");
     }
     let alone = keys("self-signed.jks").unwrap();
     let alone = Certificate::read(&alone.chain[0]).unwrap();
-    assert!(alone.names_host("zk1.test") && !alone.names_host("zk2.test"));
+    assert_eq!(alone.names_host("zk1.test"), Some(Named::Itself));
+    assert_eq!(alone.names_host("zk2.test"), None);
+    // As ZooKeeper has it, also right below a top-level domain.
+    let zone = Names { hosts: &["*.test".to_owned()], ..Names::default() };
+    assert_eq!(zone.names("zk1.test"), Some(Named::ByWildcard));
+    assert_eq!((zone.names("test"), zone.names("a.zk1.test")), (None, None));
 }
 
 #[test]

@@ -1,14 +1,11 @@
-//! The names in a certificate, and which hosts they are names of.
-//!
-//! As ZooKeeper's `ZKHostnameVerifier` compares them: numbers with numbers, names without regard to case, a wildcard for
-//! one whole label on the left, the common name only where there is no alternative name at all. Unlike there, nothing is
-//! looked up: what counts is what the configuration calls a host, since an attacker who holds the zone of reverse
-//! look-ups would pass for any server (CVE-2026-24281).
+//! The names in a certificate that count, and which server it is for by name.
 
 use std::fmt;
 use std::net::IpAddr;
 
 use quorate_core::id::ServerId;
+pub use quorate_keystore::Named;
+use quorate_keystore::Names;
 
 /// What a certificate calls its holder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,53 +20,12 @@ pub struct PeerNames {
     pub ids: Vec<ServerId>,
 }
 
-/// How a certificate names a host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Named {
-    /// By its own name or address.
-    Itself,
-    /// By a wildcard, which may stand for others, too.
-    ByWildcard,
-}
-
 impl PeerNames {
     /// Whether and how it names this host, a name or an address as an operator has written it.
     pub fn names(&self, host: &str) -> Option<Named> {
-        let common = || self.common_name.as_deref().filter(|_| self.is_without_alternatives());
-        if let Ok(number) = host.parse::<IpAddr>() {
-            let number = number.to_canonical();
-            let is =
-                |text: &str| text.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical() == number);
-            let named = self.addresses.iter().any(|ip| ip.to_canonical() == number)
-                || common().is_some_and(is);
-            return named.then_some(Named::Itself);
-        }
-        let host = host.strip_suffix('.').unwrap_or(host);
-        let mut found = None;
-        for name in self.hosts.iter().map(String::as_str).chain(common()) {
-            match matches(name, host) {
-                Some(Named::Itself) => return Some(Named::Itself),
-                Some(Named::ByWildcard) => found = Some(Named::ByWildcard),
-                None => {}
-            }
-        }
-        found
+        let (hosts, addresses) = (&*self.hosts, &*self.addresses);
+        Names { hosts, addresses, common_name: self.common_name.as_deref() }.names(host)
     }
-
-    fn is_without_alternatives(&self) -> bool {
-        self.hosts.is_empty() && self.addresses.is_empty()
-    }
-}
-
-/// Whether `name`, which stands in a certificate, is one of `host`.
-fn matches(name: &str, host: &str) -> Option<Named> {
-    let name = name.strip_suffix('.').unwrap_or(name);
-    if let Some(zone) = name.strip_prefix("*.") {
-        let (label, rest) = host.split_once('.')?;
-        let matches = !label.is_empty() && !zone.is_empty() && zone.eq_ignore_ascii_case(rest);
-        return matches.then_some(Named::ByWildcard);
-    }
-    (!name.is_empty() && name.eq_ignore_ascii_case(host)).then_some(Named::Itself)
 }
 
 /// The names that count, for people.

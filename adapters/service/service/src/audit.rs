@@ -3,12 +3,14 @@
 //! This is what a record says, and how. Digests in access lists are not told, where ZooKeeper tells them.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::Write as _;
 use core::net::IpAddr;
 
+use quorate_application::clients::Note;
 use quorate_core::message::Identity;
 use quorate_znode::acl::Acl;
 use quorate_znode::{ErrorCode, Gone, Outcome};
@@ -50,7 +52,7 @@ impl Record<'_> {
     pub(crate) fn line(&self, format: AuditFormat, wall_ms: i64) -> String {
         let mut line = match format {
             AuditFormat::Json => {
-                let timed = Timed { time: utc(wall_ms, 'T', '.') + "Z", record: self };
+                let timed = Timed { time: utc_json(wall_ms), record: self };
                 serde_json::to_string(&timed).unwrap_or_default()
             }
             AuditFormat::Java => {
@@ -81,6 +83,22 @@ impl Record<'_> {
         line.push('\n');
         line
     }
+}
+
+/// The line for something that ZooKeeper does not tell: a JSON object whose other fields are the note's.
+pub(crate) fn noted(note: &Note, wall_ms: i64) -> String {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        time: String,
+        operation: &'a str,
+        #[serde(flatten)]
+        fields: BTreeMap<&'a str, &'a str>,
+        result: &'a str,
+    }
+    let fields = note.fields.iter().map(|(name, value)| (*name, &**value)).collect();
+    let (operation, result) = (note.operation, note.result);
+    let line = Line { time: utc_json(wall_ms), operation, fields, result };
+    serde_json::to_string(&line).unwrap_or_default() + "\n"
 }
 
 /// A change that a client asks for, kept until its outcome is known.
@@ -247,6 +265,11 @@ fn text(list: &[Acl]) -> String {
 
 pub(crate) fn hex(session: i64) -> String {
     format!("0x{session:x}")
+}
+
+/// A moment as JSON has it (RFC 3339).
+fn utc_json(wall_ms: i64) -> String {
+    utc(wall_ms, 'T', '.') + "Z"
 }
 
 /// A moment since 1970 as a date and a time of UTC (proleptic Gregorian calendar).

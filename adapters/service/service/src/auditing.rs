@@ -13,10 +13,10 @@ use alloc::boxed::Box;
 use alloc::string::ToString;
 
 use bytes::Bytes;
-use quorate_application::clients::{ClientId, Output};
+use quorate_application::clients::{ClientId, Note, Output};
 use quorate_znode::{Gone, Outcome};
 
-use crate::audit::{Asked, Record, Who, hex, users};
+use crate::audit::{Asked, Record, Who, hex, noted, users};
 use crate::connection::Connection;
 use crate::options::{Audit, AuditFormat};
 use crate::service::{Service, Step};
@@ -93,6 +93,13 @@ impl Service {
                 ..Record::default()
             };
             self.tell_audit(step, &record);
+        }
+    }
+
+    /// Something has happened that ZooKeeper does not tell, either.
+    pub(crate) fn audit_note(&self, step: &mut Step<'_>, note: &Note) {
+        if self.options.audit.as_ref().is_some_and(|audit| audit.format == AuditFormat::Json) {
+            step.out.push(Output::Audit(Bytes::from(noted(note, step.wall_ms))));
         }
     }
 

@@ -136,6 +136,7 @@ impl Service {
             }
             Event::Revalidate { from, body } => self.on_revalidate(step, from, body),
             Event::Revalidated(body) => self.on_revalidated(step, body),
+            Event::Noted(note) => self.audit_note(step, &note),
             Event::Shed { percent, within } => self.on_shed(step, percent, within),
             Event::Stopping { within } => {
                 self.audit_server(step, "serverStop", "invoked");

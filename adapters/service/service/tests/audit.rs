@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use quorate_application::clients::Event;
+use quorate_application::clients::{Event, Note};
 use quorate_service::wire::{Request, op};
 use quorate_service::{Audit, AuditFormat};
 use quorate_znode::acl::Acl;
@@ -179,6 +179,29 @@ fn json_has_a_time_in_utc_the_same_fields_and_failed_proofs() {
     let line: serde_json::Value = serde_json::from_str(&stand.audited).unwrap();
     assert_eq!((&line["operation"], &line["result"]), (&"auth".into(), &"failure".into()));
     assert!(!stand.audited.contains("secret"));
+}
+
+#[test]
+fn what_happens_without_a_client_is_told_in_json_alone() {
+    let note = || Note {
+        operation: "linkRefused",
+        fields: vec![("server", "3".into()), ("reason", "no \"name\"\n".into())],
+        result: "failure",
+    };
+    let mut stand = audited(AuditFormat::Json);
+    stand.audited.clear();
+    stand.tell(Event::Noted(note()));
+    assert_eq!(stand.audited.matches('\n').count(), 1, "{}", stand.audited);
+    let line: serde_json::Value = serde_json::from_str(&stand.audited).unwrap();
+    let expected = serde_json::json!({
+        "time": "2023-11-14T22:13:20.000Z", "operation": "linkRefused", "server": "3",
+        "reason": "no \"name\"\n", "result": "failure",
+    });
+    assert_eq!(line, expected);
+    let mut stand = audited(AuditFormat::Java);
+    stand.audited.clear();
+    stand.tell(Event::Noted(note()));
+    assert_eq!(stand.audited, "", "readers of ZooKeeper's log do not expect it");
 }
 
 #[test]

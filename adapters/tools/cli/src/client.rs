@@ -89,10 +89,10 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         servers: servers.join(","),
         timeout: Duration::from_millis(timeout.into()),
         identities: auth,
-        #[cfg(feature = "tls")]
+        #[cfg(feature = "client-tls")]
         tls: tls.options()?,
     };
-    #[cfg(not(feature = "tls"))]
+    #[cfg(not(feature = "client-tls"))]
     let _ = tls;
     let prompt = if command.is_none() { lines::prompt()? } else { None };
     let no_signals = |error| Failure::failed(format!("cannot wait for signals: {error}"));

@@ -216,7 +216,7 @@ fn zookeeper(
         };
         config = config.credentials(scheme, proof.to_owned());
     }
-    #[cfg(feature = "tls")]
+    #[cfg(feature = "client-tls")]
     if let Some(options) = arguments.tls.options()? {
         config = config.tls(options);
     }
@@ -239,7 +239,7 @@ async fn through_etcd(
         };
         config = config.user(name, password);
     }
-    #[cfg(feature = "tls")]
+    #[cfg(feature = "client-tls")]
     if let Some(pem) = arguments.tls.read()? {
         config = config.authorities(pem.authorities);
         if let Some((chain, key)) = pem.identity {

@@ -75,7 +75,7 @@ mod sim;
 mod superuser;
 mod supervisor;
 mod threads;
-#[cfg_attr(not(feature = "tls"), path = "no_through_tls.rs")]
+#[cfg_attr(not(feature = "client-tls"), path = "no_through_tls.rs")]
 mod through_tls;
 mod timeline;
 mod tls;

@@ -1,4 +1,5 @@
-//! What the system tells of this process: descriptors, memory, time. A figure that it does not tell is left out.
+//! What the system tells of this process: descriptors, memory, time. A figure that it does not tell is left out. And what it
+//! is to keep of it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,9 +7,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use quorate_service::Figures;
 use rustix::fs::statvfs;
+#[cfg(target_os = "linux")]
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use rustix::process::{Resource, getrlimit};
 use rustix::system::uname;
 use rustix::time::{ClockId, clock_gettime};
+
+/// Keeps the memory of this process out of core dumps, wherever the system gives those to, and out of debuggers of its own
+/// user: keys and passwords are in it.
+pub(crate) fn keep_memory_private() {
+    // Where it is refused all else is as it was.
+    #[cfg(target_os = "linux")]
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+}
 
 /// Adds what costs nothing, under ZooKeeper's names: Linux tells how many descriptors are open from 6.2 on.
 pub(crate) fn descriptors(figures: &mut Figures) {

@@ -37,6 +37,7 @@ use crate::last_changes::{self, LastChanges};
 use crate::logs::{JsonLine, Logs};
 use crate::operator::OperatorSocket;
 use crate::own_id::{self, OwnId};
+use crate::process::keep_memory_private;
 use crate::recover;
 use crate::settings::options;
 use crate::supervisor;
@@ -90,6 +91,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
         Format::Text => LogFormat::Text,
         Format::Json => LogFormat::Json,
     });
+    // Before anything is read that is secret.
+    keep_memory_private();
     let flags = JvmFlags::of_environment();
     let Some(file) = arguments.file.as_ref().or(arguments.config.as_ref()) else {
         return Err(Failure::usage("which zoo.cfg?"));

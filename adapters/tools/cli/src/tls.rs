@@ -18,9 +18,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::{Args, Subcommand};
 
 pub(crate) use self::check::{Found, Shown, shown};
-pub(crate) use self::settings::read;
 #[cfg(feature = "tls")]
-pub(crate) use self::settings::{Store, client_stores};
+pub(crate) use self::settings::Store;
+#[cfg(feature = "client-tls")]
+pub(crate) use self::settings::client_stores;
+pub(crate) use self::settings::read;
 use crate::failure::Failure;
 
 /// Look at the key and trust stores of servers, or make some for development.

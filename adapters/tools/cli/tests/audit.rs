@@ -4,18 +4,26 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::net::TcpStream;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process::{Command, Stdio};
+
+use serde_json::Value;
 
 use crate::common::{Ensemble, quorate, read, stderr, until};
 
 fn audited(more: &str) -> Ensemble {
     let ensemble = Ensemble::new(&["participant"], "");
+    audit(&ensemble, more);
+    ensemble
+}
+
+/// Has the first server write one.
+fn audit(ensemble: &Ensemble, more: &str) {
     let cfg = read(&ensemble.cfg(1));
     let log = ensemble.dir.path().join("audit.log");
     let more = format!("\naudit.enable=true\nquorate.audit.log={}\n{more}", log.display());
     fs::write(ensemble.cfg(1), cfg + &more).unwrap();
-    ensemble
 }
 
 fn create(ensemble: &Ensemble, path: &str) {
@@ -45,6 +53,40 @@ fn changes_are_appended_to_a_file_that_may_be_renamed_at_any_time() {
     assert_eq!(server.terminate(), Some(0));
     let all = read(&log);
     assert!(all.ends_with("operation=serverStop\tresult=invoked\n"), "{all}");
+}
+
+#[test]
+fn json_tells_what_operators_did_who_was_removed_and_who_got_no_link() {
+    let ensemble = Ensemble::new(&["participant"; 3], "reconfigEnabled=true");
+    audit(&ensemble, "quorate.audit.format=json\n");
+    let servers = ensemble.serve_all();
+    let gone = if ensemble.led() == 3 { 2 } else { 3 };
+    let log = ensemble.dir.path().join("audit.log");
+    let told = |operation: &str| {
+        until(operation, || {
+            let all = read(&log);
+            let all = all.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+            all.into_iter().find(|told| told["operation"] == operation)
+        })
+    };
+    // A stranger that speaks TLS where servers do not.
+    let mut stranger = TcpStream::connect(("127.0.0.1", ensemble.election[0])).unwrap();
+    stranger.write_all(&[0x16, 3, 1, 0, 200, 1, 0, 0, 196, 3, 3]).unwrap();
+    let refused = told("linkRefused");
+    assert_eq!(refused["reason"], "tls-on-plain-port", "{refused}");
+    assert_eq!((&refused["ip"], &refused["plane"]), (&"127.0.0.1".into(), &"election".into()));
+    let (cfg, gone) = (ensemble.cfg(1), gone.to_string());
+    let output = quorate(["reconfig", cfg.to_str().unwrap(), "--remove", &gone]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let asked = told("reconfig");
+    let uid = fs::metadata(&cfg).unwrap().uid().to_string();
+    assert_eq!((&asked["uid"], &asked["result"]), (&uid.into(), &"success".into()), "{asked}");
+    let changed = told("configuration");
+    assert_eq!((&changed["joined"], &changed["removed"]), (&"".into(), &gone.clone().into()));
+    let line = format!("server.{gone}=");
+    let names = |when: &str| changed[when].as_str().unwrap().contains(&line);
+    assert!(names("before") && !names("after"), "{changed}");
+    drop(servers);
 }
 
 #[test]

@@ -6,13 +6,36 @@ use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::{Command, Output};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output, Stdio};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 
 use crate::common::{Ensemble, Process, QUORATE, free_port, quorate, read, until};
+
+/// Keys and passwords are in its memory.
+#[test]
+fn a_server_that_is_aborted_leaves_no_core_file() {
+    let ensemble = Ensemble::new(&["participant"], "");
+    let shell = |script: &str, words: &[&str]| {
+        let mut shell = Command::new("sh");
+        let script = format!("ulimit -c unlimited; {script}");
+        shell.args(["-c", &script, "sh"]).args(words).current_dir(ensemble.dir.path());
+        shell
+    };
+    if !shell("kill -ABRT $$", &[]).status().unwrap().core_dumped() {
+        // This system writes no core files.
+        return;
+    }
+    let cfg = ensemble.cfg(1);
+    let mut serve = shell("exec \"$@\"", &[QUORATE, "serve", cfg.to_str().unwrap()]);
+    let mut server = Process::start(serve.stderr(Stdio::null()));
+    ensemble.led();
+    server.signal("ABRT");
+    assert!(!server.child.wait().unwrap().core_dumped());
+}
 
 /// What nothing may say, each found nowhere else.
 struct Secrets(BTreeMap<&'static str, String>);

@@ -23,7 +23,7 @@ use quorate_driver::zoo_cfg::{ConfigError, ZooCfg};
 pub use self::disk::{Bench, DataDir, Space, Stray};
 pub use self::link::Link;
 pub use self::log::{Log, LogLine};
-pub use self::member::{Heard, Member, Port, Silence, Told};
+pub use self::member::{Heard, Member, Port, Silence, Told, Wearing};
 pub use self::store::{Distrust, Held, Readable, Served, Stores};
 use crate::file::ConfigFile;
 

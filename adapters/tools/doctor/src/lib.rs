@@ -33,7 +33,7 @@ pub struct Readme;
 pub use crate::diagnosis::diagnose;
 pub use crate::facts::{
     Address, Bench, DataDir, Distrust, Facts, Heard, Held, Link, Log, LogLine, Machine, Member,
-    Port, Process, Readable, Served, Silence, Space, Stores, Stray, Told,
+    Port, Process, Readable, Served, Silence, Space, Stores, Stray, Told, Wearing,
 };
 pub use crate::file::{ConfigFile, client_ports};
 pub use crate::finding::{Evidence, Finding, Level, Subject};

@@ -1,9 +1,11 @@
 //! Faults of links between members.
 
+use std::time::Duration;
+
 use quorate_core::address::HostPort;
 use quorate_core::id::ServerId;
 use quorate_doctor::Level::{Error, Notice, Warning};
-use quorate_doctor::{Facts, Link, Member, Port, Silence, Told, Words, diagnose};
+use quorate_doctor::{Facts, Link, Member, Port, Silence, Told, Wearing, Words, diagnose};
 
 use crate::ensemble::{follower, leader, looking, silent, twice, well, words};
 use crate::planted::{Plant, plant};
@@ -15,6 +17,24 @@ fn telling(mut member: Member, unreached: &[i64]) -> Member {
     let address = HostPort { host: "zk1".to_owned(), port: 8080 };
     member.http = Some(Port::new(address, Ok(told)));
     member
+}
+
+/// A link that has been up for so many seconds.
+fn wearing(peer: i64, records: u64, seconds: u64) -> Wearing {
+    let (peer, age) = (ServerId(peer), Duration::from_secs(seconds));
+    Wearing { peer, plane: "quorum", records, records_max: 1 << 24, age }
+}
+
+/// Members that tell of such links.
+fn worn(links: &[(i64, Wearing)]) -> Facts {
+    let mut facts = well();
+    for member in &mut facts.members {
+        let own = links.iter().filter(|(id, _)| ServerId(*id) == member.id);
+        let wearing = own.map(|(_, link)| link.clone()).collect();
+        let address = HostPort { host: format!("zk{}", member.id), port: 8080 };
+        member.http = Some(Port::new(address, Ok(Told { wearing, ..Told::default() })));
+    }
+    facts
 }
 
 fn link() -> Link {
@@ -55,6 +75,13 @@ pub(crate) const PLANTS: &[Plant] = &[
         ..well()
     }),
     plant(
+        "live.tls-records",
+        Warning,
+        "server 3",
+        "the keys of its quorum link with server 1 last 40 min",
+        || worn(&[(3, wearing(1, 1 << 20, 150))]),
+    ),
+    plant(
         "net.mtu",
         Warning,
         "server 3",
@@ -72,6 +99,20 @@ pub(crate) const PLANTS: &[Plant] = &[
 fn rules(facts: &Facts) -> Vec<&'static str> {
     let found = diagnose(facts).into_iter().map(|finding| finding.rule);
     found.filter(|rule| rule.starts_with("net.") || *rule == "live.one-way").collect()
+}
+
+#[test]
+fn a_link_that_wears_slowly_or_is_young_is_no_fault_and_one_of_which_both_ends_tell_is_one() {
+    let told = |links: &[(i64, Wearing)]| {
+        let found = diagnose(&worn(links)).into_iter().filter(|f| f.rule == "live.tls-records");
+        found.map(|found| found.subject.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&[(3, wearing(1, 1 << 20, 226))]), [""; 0], "more than an hour");
+    assert_eq!(told(&[(3, wearing(1, 1 << 20, 59))]), [""; 0], "a synchronisation, perhaps");
+    assert_eq!(told(&[(3, wearing(1, 0, 226)), (3, wearing(2, 0, 0))]), [""; 0]);
+    let both = [(3, wearing(1, 1 << 20, 100)), (1, wearing(3, 1 << 20, 101))];
+    assert_eq!(told(&both), ["server 1"]);
+    assert_eq!(told(&both[..1]), ["server 3"], "a ZooKeeper does not tell");
 }
 
 #[test]

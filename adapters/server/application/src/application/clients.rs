@@ -125,6 +125,8 @@ pub enum Event {
     Revalidated(Bytes),
     /// The link of a learner has ended, if it was one.
     LinkLost(LinkId),
+    /// This has happened here without a client: a service that keeps a log of who does what may tell it there.
+    Noted(Note),
     /// The operator wants this share of the clients, of those that are there now, to find another server: none in the
     /// middle of what it asks, and not all at once. The server goes on, and who comes is served.
     Shed {
@@ -139,6 +141,17 @@ pub enum Event {
         /// Within about this time, from now on.
         within: Duration,
     },
+}
+
+/// What a log of who does what may tell beside the changes of clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// What it is, in a word that stays.
+    pub operation: &'static str,
+    /// What is known of it, under names that stay: not long, and no secrets.
+    pub fields: Vec<(&'static str, String)>,
+    /// What became of it: `success`, `failure`, or `unknown`.
+    pub result: &'static str,
 }
 
 /// What the connection of a client goes through.

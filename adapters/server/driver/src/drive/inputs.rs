@@ -154,6 +154,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 Ask::Shed { percent, within } => {
                     self.replica.tell_service(clients::Event::Shed { percent, within });
                 }
+                Ask::Note(note) => self.replica.tell_service(clients::Event::Noted(note)),
                 Ask::TransferLeadership { answer, .. } if self.transfer.is_some() => {
                     let _ = answer.try_send(Err(TransferRefused::Underway));
                 }
@@ -210,6 +211,10 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 Some(Event::Oracle(yes))
             }
             LoopEvent::Event(event) | LoopEvent::Long { event, .. } => Some(event),
+            LoopEvent::Noted(note) => {
+                self.replica.tell_service(clients::Event::Noted(note));
+                None
+            }
             LoopEvent::Wake => None,
             LoopEvent::Ports(plane) => self.shared.ports.news(plane),
         }

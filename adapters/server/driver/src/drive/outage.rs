@@ -248,9 +248,11 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 drop(answer.send(Err(why)));
                 None
             }
-            ask @ (Ask::ReadLocal(_) | Ask::Look(_) | Ask::Pulse(_) | Ask::Shed { .. }) => {
-                Some(ask)
-            }
+            ask @ (Ask::ReadLocal(_)
+            | Ask::Look(_)
+            | Ask::Pulse(_)
+            | Ask::Shed { .. }
+            | Ask::Note(_)) => Some(ask),
         }
     }
 }

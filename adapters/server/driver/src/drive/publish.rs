@@ -4,6 +4,7 @@ use std::iter;
 use std::time::{Duration, Instant, SystemTime};
 
 use quorate_application::Application;
+use quorate_application::clients::{self, Note};
 use quorate_core::membership::Membership;
 use quorate_core::report::{Change, Report};
 
@@ -48,6 +49,28 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         }
     }
 
+    /// Another membership is in force. The first leader of all gives the one of the files a version, and that is no news.
+    fn adopt_membership(&mut self) {
+        let (before, after) = (self.published.membership(), &self.peer.config().membership);
+        self.published.publish_membership(after);
+        if !self.shared.is_audited || before.with_version(after.version()) == *after {
+            return;
+        }
+        let others = |of: &Membership, than: &Membership| {
+            let ids = of.members().iter().map(|member| member.id);
+            let ids = ids.filter(|id| than.member(*id).is_none());
+            ids.map(|id| id.to_string()).collect::<Vec<_>>().join(",")
+        };
+        let fields = vec![
+            ("joined", others(after, &before)),
+            ("removed", others(&before, after)),
+            ("before", before.to_string()),
+            ("after", after.to_string()),
+        ];
+        let note = Note { operation: "configuration", fields, result: "success" };
+        self.replica.tell_service(clients::Event::Noted(note));
+    }
+
     fn publish(&mut self, reports: Vec<Report>, now: Instant) {
         let status = self.peer.status();
         for Report { change, reason } in &reports {
@@ -58,7 +81,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             );
         }
         if reports.iter().any(|report| matches!(report.change, Change::Configuration(_))) {
-            self.published.publish_membership(&self.peer.config().membership);
+            self.adopt_membership();
         }
         self.published.publish(status, reports, now);
         let since = self.published.looking_since().filter(|_| self.outage.is_none());

@@ -18,6 +18,7 @@ use std::time::Duration;
 use async_channel::Sender;
 use bytes::Bytes;
 use futures_channel::oneshot;
+use quorate_application::clients::Note;
 use quorate_application::{Application, Rejected};
 use quorate_core::id::ServerId;
 use quorate_core::message::Request;
@@ -49,6 +50,8 @@ pub(crate) enum Ask<A: Application> {
     TakeSnapshot(SnapshotAnswer),
     /// That a share of the clients leave.
     Shed { percent: u8, within: Duration },
+    /// That its log of who does what tells this, if there is one.
+    Note(Note),
     /// A leadership transfer, to the server named or to the best follower.
     TransferLeadership { to: Option<ServerId>, answer: Sender<Result<ServerId, TransferRefused>> },
 }

@@ -111,6 +111,7 @@ impl<A: Application> Service<A> {
             | Event::Revalidate { .. }
             | Event::Revalidated(_)
             | Event::LinkLost(_)
+            | Event::Noted(_)
             | Event::Shed { .. }
             | Event::Stopping { .. } => true,
         }

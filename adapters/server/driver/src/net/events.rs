@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use async_channel::Sender;
+use quorate_application::clients::Note;
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::input::{Cause, Event, LinkUp, Plane};
 use quorate_core::wire;
@@ -24,7 +25,7 @@ use crate::net::port_health::PortHealth;
 use crate::net::reach::Reach;
 #[cfg(feature = "tls")]
 use crate::net::secure_links::SecureLinks;
-use crate::net::tls_failures::{FailedLink, Refusal, TlsFailures};
+use crate::net::tls_failures::{FailedLink, Refusal, Side, TlsFailures};
 use crate::permits::{Permit, Permits};
 use crate::status::Counters;
 
@@ -37,6 +38,8 @@ pub(crate) enum LoopEvent {
     Event(Event),
     /// A message that takes much memory.
     Long { event: Event, _permit: Permit },
+    /// Something that a log of who does what may tell.
+    Noted(Note),
     /// Something lies in one of the loop's [inboxes](crate::inbox::Inbox).
     Wake,
     /// Something has changed about whether this port accepts connections.
@@ -76,6 +79,8 @@ pub(crate) struct Shared {
     pub(crate) codec: ElectionCodec,
     /// The longest data of a packet that is read, in bytes.
     pub(crate) packet_bytes_max: usize,
+    /// Whether there is a log of who does what.
+    pub(crate) is_audited: bool,
 }
 
 impl Shared {
@@ -110,6 +115,7 @@ impl Shared {
             patience,
             codec,
             packet_bytes_max: wire::MAX_DATA,
+            is_audited: false,
         }
     }
 
@@ -132,6 +138,31 @@ impl Shared {
                 event = "tls.refused", sid, ?plane, side = side.word(), %remote, peer, reason, suppressed,
                 "no link: {seen}"
             );
+            self.note_refused("linkRefused", (plane, *side), (*remote, failed.peer), reason);
+        }
+    }
+
+    /// Has it told in the log of who does what, where there is one, that another server got no link or did not log in.
+    pub(super) fn note_refused(
+        &self,
+        operation: &'static str,
+        (plane, side): (Plane, Side),
+        (remote, peer): (SocketAddr, Option<ServerId>),
+        reason: &str,
+    ) {
+        if !self.is_audited {
+            return;
+        }
+        let mut fields = vec![
+            ("ip", remote.ip().to_string()),
+            ("plane", format!("{plane:?}").to_lowercase()),
+            ("side", side.word().to_owned()),
+            ("reason", reason.to_owned()),
+        ];
+        fields.extend(peer.map(|peer| ("server", peer.to_string())));
+        let note = Note { operation, fields, result: "failure" };
+        if self.events.try_send(LoopEvent::Noted(note)).is_err() {
+            Counters::add(&self.counters.audit_dropped);
         }
     }
 

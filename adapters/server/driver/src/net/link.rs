@@ -69,7 +69,7 @@ async fn run<R: Runtime, S: AsyncRead + AsyncWrite + Unpin>(
     #[cfg(feature = "tls")]
     let secure_link = stream.secure_link((plane, dialled, remote), peer);
     #[cfg(feature = "tls")]
-    let _is_up = secure_link.map(|secure| shared.secure_links.enter(link, secure));
+    let _is_up = secure_link.map(|up| shared.secure_links.enter(link, up, runtime.now()));
     let queue = Arc::new(Mutex::new(match plane {
         Plane::Election => Queue::Newest(Mailbox::default()),
         Plane::Quorum => Queue::All(Packets::default()),
@@ -343,7 +343,9 @@ mod tests {
         let heard = std::iter::from_fn(|| events.try_recv().ok()).filter_map(|event| match event {
             LoopEvent::Event(Event::Progress(_)) => None,
             LoopEvent::Event(event) | LoopEvent::Long { event, .. } => Some(event),
-            LoopEvent::Up(..) | LoopEvent::Wake | LoopEvent::Ports(_) => panic!("{event:?}"),
+            LoopEvent::Up(..) | LoopEvent::Noted(_) | LoopEvent::Wake | LoopEvent::Ports(_) => {
+                panic!("{event:?}")
+            }
         });
         let restored = restored.lock().unwrap().clone();
         (restored, heard.collect(), ended)

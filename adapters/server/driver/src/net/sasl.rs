@@ -169,10 +169,11 @@ fn tell(
     now: Instant,
 ) {
     let Between { plane, remote, peer } = between;
-    let (sid, peer, side) = (shared.id.0, peer.map(|peer| peer.0), side.word());
-    let reason = failure.word();
+    let (sid, reason) = (shared.id.0, failure.word());
     let event = if allowed { "sasl.failed_allowed" } else { "sasl.failed" };
     let Some(suppressed) = shared.warnings.permit(event, Some(remote.ip()), now) else { return };
+    shared.note_refused("loginFailed", (*plane, side), (*remote, *peer), reason);
+    let (peer, side) = (peer.map(|peer| peer.0), side.word());
     if allowed {
         tracing::warn!(
             event = "sasl.failed_allowed", sid, ?plane, side, %remote, peer, reason, suppressed,

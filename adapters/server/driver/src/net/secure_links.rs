@@ -62,9 +62,15 @@ pub(crate) struct SecureLinks(Arc<Mutex<Known>>);
 
 #[derive(Debug, Default)]
 struct Known {
-    up: BTreeMap<LinkId, SecureLink>,
+    up: BTreeMap<LinkId, Up>,
     /// The records of those that have ended.
     before: BTreeMap<(Plane, Option<ServerId>), u64>,
+}
+
+#[derive(Debug)]
+struct Up {
+    link: SecureLink,
+    since: Instant,
 }
 
 /// A link that is one of them until this is dropped.
@@ -75,35 +81,42 @@ pub(super) struct IsUp {
 }
 
 impl SecureLinks {
-    pub(super) fn enter(&self, link: LinkId, secure: SecureLink) -> IsUp {
-        locked(&self.0).up.insert(link, secure);
-        IsUp { of: self.clone(), link }
+    pub(super) fn enter(&self, id: LinkId, link: SecureLink, since: Instant) -> IsUp {
+        locked(&self.0).up.insert(id, Up { link, since });
+        IsUp { of: self.clone(), link: id }
     }
 
     /// It is known now with whom a link is.
     pub(crate) fn is_of(&self, link: LinkId, peer: ServerId) {
-        if let Some(secure) = locked(&self.0).up.get_mut(&link) {
-            secure.peer = Some(peer);
+        if let Some(up) = locked(&self.0).up.get_mut(&link) {
+            up.link.peer = Some(peer);
         }
     }
 
     pub(crate) fn all(&self) -> Vec<(LinkId, SecureLink)> {
-        locked(&self.0).up.iter().map(|(link, secure)| (*link, secure.clone())).collect()
+        locked(&self.0).up.iter().map(|(id, up)| (*id, up.link.clone())).collect()
     }
 
     /// A link is to be closed at a good moment.
     pub(super) fn is_unwanted(&self, link: LinkId, why: &str, now: Instant) {
-        if let Some(secure) = locked(&self.0).up.get_mut(&link) {
-            secure.unwanted.get_or_insert_with(|| (why.into(), now));
+        if let Some(up) = locked(&self.0).up.get_mut(&link) {
+            up.link.unwanted.get_or_insert_with(|| (why.into(), now));
         }
+    }
+
+    /// Those whose keys wear, and since when they are up.
+    pub(crate) fn wearing(&self) -> Vec<(SecureLink, Instant)> {
+        let known = locked(&self.0);
+        let wearing = known.up.values().filter(|up| up.link.records_max < u64::MAX);
+        wearing.map(|up| (up.link.clone(), up.since)).collect()
     }
 
     /// How many records have passed with each peer since the start.
     pub(crate) fn records(&self) -> BTreeMap<(Plane, Option<ServerId>), u64> {
         let known = locked(&self.0);
         let mut records = known.before.clone();
-        for secure in known.up.values() {
-            *records.entry((secure.plane, secure.peer)).or_insert(0) += secure.all_records();
+        for Up { link, .. } in known.up.values() {
+            *records.entry((link.plane, link.peer)).or_insert(0) += link.all_records();
         }
         records
     }
@@ -112,7 +125,7 @@ impl SecureLinks {
 impl Drop for IsUp {
     fn drop(&mut self) {
         let mut known = locked(&self.of.0);
-        let Some(ended) = known.up.remove(&self.link) else { return };
+        let Some(Up { link: ended, .. }) = known.up.remove(&self.link) else { return };
         // Of strangers there may be any number, and they are counted together.
         let (own, strangers) = ((ended.plane, ended.peer), (ended.plane, None));
         let room = known.before.len() < PEERS_MAX || known.before.contains_key(&own);

@@ -22,6 +22,7 @@ use crate::net::address_limit::AddressLimit;
 use crate::net::client_listeners::ClientAddrs;
 use crate::net::events::Shared;
 use crate::net::reach::Dialled;
+use crate::net::wearing::WearingLink;
 use crate::permits::Permits;
 use crate::runtime::Runtime;
 use crate::status::{Changes, Leader, Leaders, Published, Status};
@@ -119,6 +120,26 @@ impl<R: Runtime, A: Application> Server<R, A> {
     /// The last dial to each peer that came to an end, for elections and for its quorum port.
     pub fn dials(&self) -> Vec<Dialled> {
         self.handle.shared.reach.all()
+    }
+
+    /// The links with other servers whose keys wear: those over TLS 1.2, but for ChaCha20.
+    pub fn wearing_links(&self) -> Vec<WearingLink> {
+        #[cfg(feature = "tls")]
+        let wearing = {
+            let Handle { shared, runtime, .. } = &*self.handle;
+            let (wearing, now) = (shared.secure_links.wearing(), runtime.now());
+            let each = wearing.into_iter().map(|(link, since)| WearingLink {
+                plane: link.plane,
+                peer: link.peer,
+                records: link.records(),
+                records_max: link.records_max,
+                age: now.saturating_duration_since(since),
+            });
+            each.collect()
+        };
+        #[cfg(not(feature = "tls"))]
+        let wearing = Vec::new();
+        wearing
     }
 
     /// Ends it in order: a leader transfers its leadership first, if a follower can take it; then clients leave, a share at a

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_channel::oneshot;
 use quorate_application::Application;
+use quorate_application::clients::Note;
 use quorate_core::zxid::Zxid;
 
 use crate::host::callers::Ask;
@@ -35,6 +36,12 @@ impl<R: Runtime, A: Application> Server<R, A> {
     pub fn shed(&self, percent: u8, within: Duration) {
         // No loop is left: it has ended, and they are gone.
         drop(self.handle.asks.put(Ask::Shed { percent, within }));
+    }
+
+    /// Has the audit log of the service tell what an operator has had this server do, if it tells such things.
+    pub fn note(&self, note: Note) {
+        // No loop is left: it has ended, and so has the log.
+        drop(self.handle.asks.put(Ask::Note(note)));
     }
 
     /// Looks now whether the stores of TLS, between servers and for clients, and the JAAS file of servers have changed, rather

@@ -182,6 +182,7 @@ fn assemble<R: Runtime, A: Application>(
     let mut shared = Shared::new(config.core.id, sender, patience, codec);
     shared.members = std::mem::take(&mut opened.names.0);
     shared.packet_bytes_max = config.core.limits.read_bytes();
+    shared.is_audited = config.audit.is_some();
     let shared = Arc::new(shared);
     let wires =
         Wires { runtime: runtime.clone(), shared, gate, events, quit, acceptors, links, client };

@@ -324,7 +324,7 @@ impl Clients<Echo> for Answers {
             }
             Event::Revalidated(body) => self.come(b'v', &body, out),
             Event::LinkLost(_) => self.come(b'l', b"", out),
-            Event::Shed { .. } => vec![],
+            Event::Noted(_) | Event::Shed { .. } => vec![],
             Event::Stopping { within } => {
                 self.stops = Some(at + within);
                 vec![]

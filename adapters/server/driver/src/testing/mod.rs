@@ -50,6 +50,8 @@ pub mod leadership;
 pub mod lengths;
 pub mod limits;
 mod line;
+#[cfg(feature = "testing-tls")]
+pub mod logins_in_tls;
 pub mod membership;
 pub mod operators;
 pub mod outages;
@@ -301,6 +303,11 @@ macro_rules! tls_suite {
                 a_link_whose_certificate_ends_is_told_and_closed_only_if_that_is_wanted,
                 an_ensemble_comes_to_tls_and_goes_back_and_no_write_is_lost,
                 a_thousand_half_handshakes_of_strangers_keep_no_member_out,
+            }
+            logins_in_tls: {
+                servers_log_in_within_tls_and_go_on_without_their_leader,
+                within_tls_who_lacks_a_login_or_a_certificate_is_refused_on_both_planes,
+                an_ensemble_with_logins_comes_to_tls_one_server_at_a_time,
             }
             rotations: {
                 stores_are_read_again_however_they_are_replaced,

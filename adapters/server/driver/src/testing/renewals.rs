@@ -19,7 +19,7 @@ use super::certificates::{Authority, Flaw};
 use super::journal::{App, numbered};
 use super::tls::{failures, figure, links, secure, settings};
 use super::{Ensemble, Stage, Task};
-use crate::{Changes, Leader, Runtime, Server};
+use crate::{Changes, Leader, Runtime, Server, WearingLink};
 
 /// Proposes one after the other until it is told to stop; how many were acknowledged.
 struct Writes {
@@ -116,6 +116,12 @@ pub async fn links_whose_keys_are_worn_are_made_anew_one_at_a_time_while_writes_
     // Learners that decided, too, would be two at once if one were away for as long as the others have until then.
     let (ensemble, agreed) = worn_at(&stage, &authority, LEADS).await;
     let leader = ensemble.server(LEADS);
+    let wearing = leader.wearing_links();
+    assert!(wearing.iter().all(|link| link.records_max == 1_000), "{wearing:?}");
+    for id in followers(&ensemble, LEADS) {
+        let is_it = |link: &&WearingLink| (link.plane, link.peer) == (Plane::Quorum, Some(id));
+        assert!(wearing.iter().find(is_it).is_some_and(|link| link.records > 0), "{wearing:?}");
+    }
     let mut changes = leader.changes();
     let writes = Writes::begin(&stage, leader);
     each_renewed(&stage, &mut changes, &followers(&ensemble, LEADS), 2).await;

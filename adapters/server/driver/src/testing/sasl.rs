@@ -3,7 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
-use futures_lite::io::AsyncReadExt;
+use bytes::BytesMut;
+use futures_lite::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use quorate_core::id::ServerId;
 use quorate_core::input::Plane;
 use quorate_core::vote::ServerState;
@@ -16,7 +17,7 @@ use crate::zoo_cfg::QuorumSasl;
 use crate::{Application, Runtime, Server, ServerConfig};
 
 /// The configuration of a server that logs in with this password, and may want others to.
-fn with_logins<R: Runtime, A: Application>(
+pub(super) fn with_logins<R: Runtime, A: Application>(
     ensemble: &Ensemble<R, A>,
     id: ServerId,
     password: &str,
@@ -43,7 +44,7 @@ fn with_logins<R: Runtime, A: Application>(
 }
 
 /// How often logins of a server have gone so.
-fn logins<R: Runtime, A: Application>(
+pub(super) fn logins<R: Runtime, A: Application>(
     server: &Server<R, A>,
     plane: &str,
     side: &str,
@@ -77,28 +78,39 @@ pub async fn servers_log_in_to_each_other_and_go_on_without_their_leader<R: Runt
 }
 
 /// Logs in as servers do.
-async fn log_in<R: Runtime>(line: &mut Line<'_, R>, password: &str) -> Result<(), Failure> {
+pub(super) async fn log_in<R: Runtime, S: AsyncRead + AsyncWrite + Unpin>(
+    stage: &Stage<R>,
+    stream: &mut S,
+    received: &mut BytesMut,
+    password: &str,
+) -> Result<(), Failure> {
     let own = Credentials { user: "zk".into(), password: Password::new(password) };
     let mut dialling = Dialling::new(own, Nonces::new([1; 32]).next());
     loop {
-        match dialling.next(&mut line.received) {
+        match dialling.next(received) {
             Move::Over(outcome) => return outcome,
-            // One byte at a time.
+            // One byte at a time. The server may have closed meanwhile.
             Move::Write(bytes) => {
                 for byte in bytes {
-                    line.write(&[byte]).await;
+                    drop(stage.within("write", stream.write_all(&[byte])).await);
                 }
+                drop(stage.within("write", stream.flush()).await);
             }
             Move::Read => {
                 let mut piece = [0; 4096];
-                let read = line.stage.within("a token", line.stream.read(&mut piece)).await;
+                let read = stage.within("a token", stream.read(&mut piece)).await;
                 match read.unwrap_or(0) {
                     0 => return Err(dialling.ended()),
-                    count => line.received.extend_from_slice(&piece[..count]),
+                    count => received.extend_from_slice(&piece[..count]),
                 }
             }
         }
     }
+}
+
+/// The same on a connection of its own.
+async fn log_in_on<R: Runtime>(line: &mut Line<'_, R>, password: &str) -> Result<(), Failure> {
+    log_in(line.stage, &mut line.stream, &mut line.received, password).await
 }
 
 pub async fn who_does_not_log_in_is_refused_at_both_ports_and_nothing_else_happens<R: Runtime>(
@@ -132,7 +144,7 @@ pub async fn who_does_not_log_in_is_refused_at_both_ports_and_nothing_else_happe
         line.until_closed("no login").await;
         counted("absent").await;
         let mut line = introduced().await;
-        assert_eq!(log_in(&mut line, "wrong").await, Err(Failure::ByPeer), "{name}");
+        assert_eq!(log_in_on(&mut line, "wrong").await, Err(Failure::ByPeer), "{name}");
         line.until_closed("a wrong password").await;
         counted("credentials").await;
         let mut line = introduced().await;
@@ -141,7 +153,7 @@ pub async fn who_does_not_log_in_is_refused_at_both_ports_and_nothing_else_happe
         line.until_closed("a token that is too long").await;
         counted("malformed").await;
         let mut line = introduced().await;
-        assert_eq!(log_in(&mut line, "right").await, Ok(()), "{name}");
+        assert_eq!(log_in_on(&mut line, "right").await, Ok(()), "{name}");
         line.write(&word).await;
         if plane == Plane::Election {
             let standing = line.answer().await.standing;
@@ -182,7 +194,7 @@ pub async fn where_no_login_is_required_who_comes_without_or_fails_is_let_in<R: 
         let mut line = Line::to(&stage, &ensemble, id, Plane::Election).await;
         line.write(&introduction(NON_MEMBER)).await;
         if let Some(password) = password {
-            assert_eq!(log_in(&mut line, password).await.is_ok(), outcome == "ok");
+            assert_eq!(log_in_on(&mut line, password).await.is_ok(), outcome == "ok");
         }
         line.write(&question(1)).await;
         assert_eq!(line.answer().await.standing.vote.leader, id, "{outcome}");
@@ -227,7 +239,7 @@ pub async fn logins_that_are_replaced_count_for_links_to_come<R: Runtime>(stage:
     let joins = async |id: ServerId, password: &str| {
         let mut line = Line::to(&stage, &ensemble, id, Plane::Election).await;
         line.write(&introduction(NON_MEMBER)).await;
-        log_in(&mut line, password).await.is_ok()
+        log_in_on(&mut line, password).await.is_ok()
     };
     let replace = |text: &dyn Fn(&str) -> String| {
         for id in &ids {

@@ -17,7 +17,7 @@ pub(super) struct Wanted {
     /// Proved again in each session.
     pub(super) identities: Vec<Secret>,
     /// How to come through TLS, if so.
-    #[cfg(feature = "tls")]
+    #[cfg(feature = "client-tls")]
     pub(super) tls: Option<zookeeper_client::TlsOptions>,
 }
 
@@ -37,7 +37,7 @@ impl Wanted {
             connector = connector.with_auth("digest", identity.bytes());
         }
         let opening = async {
-            #[cfg(feature = "tls")]
+            #[cfg(feature = "client-tls")]
             if let Some(tls) = self.tls.clone() {
                 return connector.with_tls(tls).secure_connect(&self.servers).await;
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use quorate_doctor::{Silence, Told, Words};
+use quorate_doctor::{Silence, Told, Wearing, Words};
 use quorate_tokio::core::address::HostPort;
 use quorate_tokio::core::id::ServerId;
 use serde::Deserialize;
@@ -56,8 +56,9 @@ pub(super) async fn ask(of: Admin, patience: Duration) -> Result<(Told, Option<I
         format!("{commands}/server_stats"),
         format!("{commands}/system_properties"),
         "/quorate/reach".to_owned(),
+        "/quorate/status".to_owned(),
     ];
-    let [monitor, stats, properties, reach] = pages.map(|path| {
+    let [monitor, stats, properties, reach, status] = pages.map(|path| {
         let at = at.clone();
         tokio::spawn(async move { page(&at, &path, patience).await })
     });
@@ -65,8 +66,9 @@ pub(super) async fn ask(of: Admin, patience: Duration) -> Result<(Told, Option<I
     let monitor = monitor.await.map_err(ended)?;
     let stats = stats.await.map_err(ended)?;
     let properties = properties.await.map_err(ended)?.map(|(page, _)| page).unwrap_or_default();
-    // Java has no such page.
+    // Java has no such pages.
     let reach = reach.await.map_err(ended)?.map(|(page, _)| page).unwrap_or_default();
+    let status = status.await.map_err(ended)?.map(|(page, _)| page).unwrap_or_default();
     let (monitor, stats, from) = match (monitor, stats) {
         (Err(silence), Err(_)) => return Err(silence),
         (Ok((monitor, from)), stats) => {
@@ -78,8 +80,9 @@ pub(super) async fn ask(of: Admin, patience: Duration) -> Result<(Told, Option<I
     match words.strange {
         Some(strange) => Err(Silence::Strange(format!("{strange:?}"))),
         None => {
-            let (unreached, secrets) = (unreached(&reach), secrets(&properties));
-            Ok((Told { words, unreached, secrets }, Some(from)))
+            let (unreached, wearing) = (unreached(&reach), wearing(&status));
+            let secrets = secrets(&properties);
+            Ok((Told { words, unreached, wearing, secrets }, Some(from)))
         }
     }
 }
@@ -144,6 +147,41 @@ fn unreached(page: &[u8]) -> Vec<(ServerId, String)> {
     members.collect()
 }
 
+/// The links whose keys wear.
+fn wearing(page: &[u8]) -> Vec<Wearing> {
+    let Ok(status) = serde_json::from_slice::<Status>(page) else { return Vec::new() };
+    let links = status.wearing_links.into_iter().take(LINKS_MAX).filter_map(|link| {
+        let plane = ["election", "quorum"].into_iter().find(|plane| *plane == link.plane)?;
+        Some(Wearing {
+            peer: ServerId(link.peer?),
+            plane,
+            records: link.records,
+            records_max: link.records_max,
+            age: Duration::from_millis(link.up_for_ms),
+        })
+    });
+    links.collect()
+}
+
+/// So many links are looked at: two with each member there may be.
+const LINKS_MAX: usize = 512;
+
+/// `/quorate/status`, as far as it is read here.
+#[derive(Deserialize)]
+struct Status {
+    #[serde(default)]
+    wearing_links: Vec<WearingLink>,
+}
+
+#[derive(Deserialize)]
+struct WearingLink {
+    plane: String,
+    peer: Option<i64>,
+    records: u64,
+    records_max: u64,
+    up_for_ms: u64,
+}
+
 /// `/quorate/reach`, as far as it is read here.
 #[derive(Deserialize)]
 struct Reach {
@@ -195,6 +233,19 @@ mod tests {
             "a.secret":"***","b.token":"","command":"system_properties","error":null}"#;
         assert_eq!(secrets(page), ["zookeeper.ssl.keyStore.password"]);
         assert_eq!(secrets(b"<html>"), [""; 0]);
+    }
+
+    #[test]
+    fn links_that_wear_are_read_where_it_is_said_with_whom() {
+        let page = br#"{"schema":1,"id":1,"wearing_links":[
+            {"plane":"quorum","peer":3,"records":7,"records_max":16777216,"up_for_ms":61000},
+            {"plane":"quorum","records":7,"records_max":16777216,"up_for_ms":61000},
+            {"plane":"other","peer":3,"records":7,"records_max":16777216,"up_for_ms":61000}]}"#;
+        let [link] = &wearing(page)[..] else { panic!() };
+        assert_eq!((link.peer, link.plane, link.records), (ServerId(3), "quorum", 7));
+        assert_eq!((link.records_max, link.age.as_secs()), (1 << 24, 61));
+        assert_eq!(wearing(br#"{"schema":1,"id":1}"#), []);
+        assert_eq!(wearing(b"<html>"), []);
     }
 
     #[test]

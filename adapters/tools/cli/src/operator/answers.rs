@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use quorate_service::ZooKeeper;
+use quorate_tokio::clients::Note;
 use quorate_tokio::core::id::ServerId;
 use quorate_tokio::{
     Leader, ReadError, ReconfigureError, Server, TakeSnapshotError, TransferError,
@@ -36,6 +37,11 @@ pub(super) struct Answers {
 impl Answers {
     pub(super) fn new(control: Control, snapshots: PathBuf, reconfig: bool) -> Self {
         Self { control, snapshots, reconfig, changing: Mutex::new(()) }
+    }
+
+    /// Has the audit log tell it.
+    pub(super) fn note(&self, note: Note) {
+        self.control.server.note(note);
     }
 
     pub(super) async fn answer(&self, question: Question) -> Answer {

@@ -46,6 +46,22 @@ pub(crate) enum Question {
     },
 }
 
+impl Question {
+    /// What it is called in the audit log; none if it changes nothing.
+    pub(super) const fn operation(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Status => return None,
+            Self::Reconfig(_) => "reconfig",
+            Self::Transfer { .. } => "transferLeadership",
+            Self::StepDown { .. } => "stepDown",
+            Self::Reload => "reload",
+            Self::LogLevel { .. } => "logLevel",
+            Self::Snapshot { .. } => "takeSnapshot",
+            Self::Shed { .. } => "shedClients",
+        })
+    }
+}
+
 /// Who is to lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -57,6 +73,17 @@ pub(crate) enum Successor {
     Lowest,
     /// This one.
     Server(i64),
+}
+
+impl Answer {
+    /// What became of it, in the words of the audit log.
+    pub(super) const fn result(&self) -> &'static str {
+        match self {
+            Self::Done(_) => "success",
+            Self::Unchanged(_) | Self::Wrong(_) => "failure",
+            Self::Unknown(_) => "unknown",
+        }
+    }
 }
 
 /// What comes back.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorate_tokio::clients::Note;
 use serde::Serialize;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -89,13 +90,17 @@ async fn receive(mut stream: UnixStream, owner: u32, answers: &Answers) -> io::R
     let answer = match serde_json::from_str::<Question>(&line) {
         Ok(question) => {
             let asked = format!("{question:?}");
-            let looks = matches!(question, Question::Status);
+            let operation = question.operation();
             let answer = answers.answer(question).await;
-            if looks {
-                tracing::debug!(event = "operator.answered", asked, "the operator has asked");
-            } else {
+            if let Some(operation) = operation {
                 let event = "operator.answered";
                 tracing::info!(event, asked, ?answer, "the operator has asked");
+                // As it was asked: a change of the membership may be longer than a line should be.
+                let asked = line.trim_end().chars().take(ASKED_MAX).collect();
+                let fields = vec![("uid", user.to_string()), ("asked", asked)];
+                answers.note(Note { operation, fields, result: answer.result() });
+            } else {
+                tracing::debug!(event = "operator.answered", asked, "the operator has asked");
             }
             answer
         }
@@ -126,6 +131,8 @@ pub(super) fn path(data_dir: &Path) -> PathBuf {
 const ROOT: u32 = 0;
 /// Twice what a membership may have.
 const LINE_BYTES_MAX: u64 = 128 << 10;
+/// So many characters of what was asked stand in the audit log.
+const ASKED_MAX: usize = 1024;
 /// How many may ask at a time; more wait.
 const CONNECTIONS_MAX: usize = 64;
 /// How long a connection may take to ask, and to take the answer.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use quorate_keystore::rustls_pki_types::CertificateDer;
 use quorate_keystore::{
-    Certificate, KeyStore, Kind, Notice, Password, StoreError, TrustStore, Uses, key_store,
+    Certificate, KeyStore, Kind, Named, Notice, Password, StoreError, TrustStore, Uses, key_store,
     trust_store, usable_by_a_member,
 };
 use quorate_tokio::core::id::ServerId;
@@ -246,15 +246,8 @@ pub(crate) fn shown(certificates: &[CertificateDer<'_>], members: &[Member]) -> 
 
 /// None of its hosts stands there by itself.
 fn names_by_wildcard(certificate: &Certificate<'_>, member: &Member) -> bool {
-    let mut named = hosts(member).filter(|host| certificate.names_host(host)).peekable();
-    let has = |host: &str| {
-        let bare = |name: &str| name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
-        certificate.dns_names().iter().any(|name| bare(name) == bare(host))
-    };
-    named.peek().is_some()
-        && named.all(|host| {
-            host.parse::<IpAddr>().is_err() && !certificate.dns_names().is_empty() && !has(host)
-        })
+    let mut named = hosts(member).filter_map(|host| certificate.names_host(host)).peekable();
+    named.peek().is_some() && named.all(|named| named == Named::ByWildcard)
 }
 
 fn hosts(member: &Member) -> impl Iterator<Item = &String> {
@@ -263,7 +256,7 @@ fn hosts(member: &Member) -> impl Iterator<Item = &String> {
 
 /// Any of its hosts, on either port.
 fn names(certificate: &Certificate<'_>, member: &Member) -> bool {
-    hosts(member).any(|host| certificate.names_host(host))
+    hosts(member).any(|host| certificate.names_host(host).is_some())
 }
 
 /// What an issuer wrote, fit for a terminal.

@@ -101,7 +101,7 @@ pub(crate) fn read(file: &Path) -> Result<Settings, SettingsError> {
 }
 
 /// The key store and the trust store that the settings of a client name.
-#[cfg(feature = "tls")]
+#[cfg(feature = "client-tls")]
 pub(crate) fn client_stores(file: &Path) -> Result<(Option<Store>, Option<Store>), SettingsError> {
     let keys = lines(file)?.keys;
     Ok((store(&keys, "ssl.keyStore"), store(&keys, "ssl.trustStore")))

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use quorate_core::address::HostPort;
 use quorate_core::id::ServerId;
@@ -56,8 +57,25 @@ pub struct Told {
     /// To which members it has no link for elections, and why its last dial to each came to nothing: only servers of ours
     /// tell.
     pub unreached: Vec<(ServerId, String)>,
+    /// Its links with other members whose keys wear, likewise.
+    pub wearing: Vec<Wearing>,
     /// The names of the secrets among the properties of its JVM that it shows: their values are kept nowhere.
     pub secrets: Vec<String>,
+}
+
+/// A link with another member over TLS 1.2, which is made anew before its keys are worn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wearing {
+    /// The other member.
+    pub peer: ServerId,
+    /// What it is for, as the server calls it: `election` or `quorum`.
+    pub plane: &'static str,
+    /// How many records of TLS have passed.
+    pub records: u64,
+    /// How many may.
+    pub records_max: u64,
+    /// For how long it has been up.
+    pub age: Duration,
 }
 
 /// What an election port said.

@@ -3,10 +3,10 @@
 use quorate_core::id::ServerId;
 
 use crate::facts::{Facts, Held, Member};
-use crate::file::ConfigFile;
 use crate::finding::{Found, Level, Subject};
 use crate::java::Version;
 use crate::rule::Rule;
+use crate::rules::security::fips_by_default;
 use crate::rules::steps::{has_tls, of_ensembles};
 use crate::rules::stores::days;
 use crate::words::Words;
@@ -161,15 +161,11 @@ fn chain(facts: &Facts) -> Vec<Found> {
 /// Whether a member is known to look at names: by what it is, and what its file says.
 fn looks_at_names(facts: &Facts, member: &Member) -> bool {
     let file = facts.files.iter().find(|file| file.id == Some(member.id));
-    let says = |name: &str, value: &str| {
-        let setting = file.and_then(|file: &ConfigFile| file.setting(name));
-        setting.is_some_and(|setting| setting.value.trim().eq_ignore_ascii_case(value))
-    };
-    let Some(words) = member.words().filter(|words| words.version.is_some()) else { return false };
-    let by_default = words.is_ours()
-        || words.number_of_version().is_some_and(|version| version < Version(3, 9, 0))
-        || says("fips-mode", "false");
-    by_default && !says("ssl.quorum.hostnameVerification", "false")
+    let setting = file.and_then(|file| file.setting("ssl.quorum.hostnameVerification"));
+    let is_off = setting.is_some_and(|setting| setting.value.trim().eq_ignore_ascii_case("false"));
+    let is_known =
+        member.words().is_some_and(|words| words.is_ours() || words.number_of_version().is_some());
+    is_known && !is_off && fips_by_default(member, file).is_none()
 }
 
 fn name(facts: &Facts) -> Vec<Found> {

@@ -1,6 +1,6 @@
-//! Rules of links between members: who cannot dial whom, and what the network loses.
+//! Rules of links between members: who cannot dial whom, what wears, and what the network loses.
 
-use crate::facts::{Facts, Link, Member, Told};
+use crate::facts::{Facts, Link, Member, Told, Wearing};
 use crate::finding::{Found, Level, Subject};
 use crate::rule::Rule;
 
@@ -17,6 +17,18 @@ pub(crate) const RULES: &[Rule] = &[
         sources: &["QuorumCnxManager.java", "zookeeperAdmin.md"],
         explains: &["live.left-out", "live.round-grows"],
         check: one_way,
+    },
+    Rule {
+        id: "live.tls-records",
+        levels: &[Level::Warning],
+        when: "a link over TLS 1.2 that has been up for a minute or longer reaches the limit of records of its keys within an \
+               hour, at the rate that it has had",
+        why: "TLS 1.2 cannot change its keys: such a link is made anew each time, and each time a learner is away for a moment",
+        todo: "let servers speak TLS 1.3: without ssl.quorum.protocol and ssl.quorum.enabledProtocols, from ZooKeeper 3.9.2 on; \
+               or set ssl.quorum.ciphersuites=TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256 on all, for Java from 12 on",
+        sources: &["RFC 8446, 5.5", "RFC 8446, 4.6.3"],
+        explains: &[],
+        check: records,
     },
     Rule {
         id: "net.mtu",
@@ -73,6 +85,38 @@ fn one_way(facts: &Facts) -> Vec<Found> {
         }
     }
     found
+}
+
+fn records(facts: &Facts) -> Vec<Found> {
+    // Both ends may tell of one link: it is told once.
+    let told_by = |id, of: &Wearing, to| {
+        let told = facts.member(id).and_then(Member::told);
+        told.is_some_and(|told| told.wearing.iter().any(|at| at.peer == to && at.plane == of.plane))
+    };
+    let mut found = Vec::new();
+    for member in &facts.members {
+        for link in member.told().map_or(&[][..], |told| &told.wearing) {
+            let Wearing { peer, plane, records, records_max, age } = link;
+            let again = *peer < member.id && told_by(*peer, link, member.id);
+            let Some(lasts) = lasts(link).filter(|lasts| *lasts <= 3600 && !again) else {
+                continue;
+            };
+            let what = format!(
+                "the keys of its {plane} link with server {peer} last {} min at its present rate",
+                (lasts / 60).max(1)
+            );
+            let seen = format!("{records} of {records_max} records in {} min", age.as_secs() / 60);
+            let source = format!("/quorate/status of server {}", member.id);
+            found.push(Found::warning(Subject::server(member.id), what).seen(source, seen));
+        }
+    }
+    found
+}
+
+/// How many seconds the keys of a link last; none if it is too young to say, or nothing has passed.
+fn lasts(link: &Wearing) -> Option<u128> {
+    let age = Some(link.age.as_secs()).filter(|age| *age >= 60)?;
+    (u128::from(link.records_max) * u128::from(age)).checked_div(link.records.into())
 }
 
 fn subject(link: &Link) -> (Subject, String) {

@@ -57,14 +57,19 @@ fn is_ours(facts: &Facts, file: &ConfigFile) -> bool {
     of_file(facts, file).and_then(Member::words).is_some_and(Words::is_ours)
 }
 
-/// The version of the ZooKeeper of this file, if it has fips-mode on without a line that says so.
-fn fips_by_default(facts: &Facts, file: &ConfigFile) -> Option<Version> {
-    let words = of_file(facts, file)?.words().filter(|words| !words.is_ours())?;
+/// The version of a member's ZooKeeper, if it has fips-mode on, in which it looks at no names: with or without a line of its
+/// file that says so.
+pub(crate) fn fips_by_default(member: &Member, file: Option<&ConfigFile>) -> Option<Version> {
+    let words = member.words().filter(|words| !words.is_ours())?;
     let version = words.number_of_version().filter(|version| *version >= FIPS_SINCE)?;
-    let is_off = file
-        .setting("fips-mode")
-        .is_some_and(|setting| !setting.value.eq_ignore_ascii_case("true"));
+    let setting = file.and_then(|file| file.setting("fips-mode"));
+    let is_off = setting.is_some_and(|setting| !setting.value.trim().eq_ignore_ascii_case("true"));
     (!is_off).then_some(version)
+}
+
+/// The same of the server of a file.
+fn has_fips(facts: &Facts, file: &ConfigFile) -> Option<Version> {
+    fips_by_default(of_file(facts, file)?, Some(file))
 }
 
 /// A setting, which of its values are weak, and what they mean.
@@ -86,7 +91,7 @@ fn names_unchecked(facts: &Facts) -> Vec<Found> {
                 found.push(Found::warning(subject, what));
             }
         }
-        if let Some(version) = fips_by_default(facts, file) {
+        if let Some(version) = has_fips(facts, file) {
             let what = format!("it is a ZooKeeper {version} with fips-mode on: {NAMES}");
             let todo = "set fips-mode=false, once each server's certificate has the names of its server.N line";
             found.push(Found::warning(at(file, "fips-mode"), what).todo(todo));
@@ -107,7 +112,7 @@ fn sasl_fips(facts: &Facts) -> Vec<Found> {
             && file.setting("quorum.auth.kerberos.servicePrincipal").is_none()
     };
     for file in of_ensembles(facts).filter(by_digest) {
-        let what = match fips_by_default(facts, file) {
+        let what = match has_fips(facts, file) {
             Some(version) => {
                 format!("it is a ZooKeeper {version} with fips-mode on, and logs in by DIGEST-MD5")
             }

@@ -17,7 +17,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("settle", Floor(3)),
     ("certificate", Floor(2)),
     ("certificate::distinguished_name", Floor(1)),
-    ("certificate::hosts", Floor(2)),
+    ("certificate::hosts", Floor(1)),
     ("certificate::extensions", Floor(1)),
     ("certificate::time", Floor(1)),
     ("digests", Floor(2)),
