@@ -37,7 +37,7 @@ use Seeded::{Certificates, Core, Disk, Logins, Stores};
 
 /// What is fed, with which bug.
 const TABLE: &[(&str, Seeded)] = &[
-    ("certificate", Certificates(InCertificates::WildcardDeep)),
+    ("certificate", Stores(InStores::WildcardDeep)),
     ("certificate", Certificates(InCertificates::LineBroken)),
     ("client_frames", Core(Bug::HeaderUnchecked)),
     ("ensemble", Core(Bug::HistoryAckBeforeDisk)),
