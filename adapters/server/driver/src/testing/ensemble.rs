@@ -237,7 +237,7 @@ pub(super) async fn insist<R: Runtime, A: Application>(
 }
 
 /// The outcome of whichever is done first.
-async fn any_of<T>(work: impl Iterator<Item = impl Future<Output = T>>) -> T {
+pub(super) async fn any_of<T>(work: impl Iterator<Item = impl Future<Output = T>>) -> T {
     let mut work: Vec<_> = work.map(Box::pin).collect();
     poll_fn(|context| {
         let mut outcomes = work.iter_mut().map(|work| work.as_mut().poll(context));
