@@ -93,3 +93,4 @@ pub use runtime::{
 };
 pub use server::Server;
 pub use status::{Changes, Leader, Leaders, Metrics, Observed, Status};
+pub use threads::offload;

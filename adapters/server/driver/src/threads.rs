@@ -10,7 +10,7 @@ use async_channel::{Sender, bounded};
 /// # Errors
 ///
 /// The system gives no thread, or the work has panicked.
-pub(crate) async fn offload<T: Send + 'static>(
+pub async fn offload<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<T> {

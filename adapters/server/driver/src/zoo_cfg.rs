@@ -81,6 +81,8 @@ mod findings;
 mod flags;
 mod foreign;
 mod http;
+#[cfg(feature = "tls")]
+mod http_tls;
 mod loaded;
 mod log;
 mod members;
@@ -110,6 +112,8 @@ pub use crate::zoo_cfg::exposed::Exposure;
 pub use crate::zoo_cfg::findings::{Caution, ConfigError, Place, Setting, Warning};
 pub use crate::zoo_cfg::flags::JvmFlags;
 pub use crate::zoo_cfg::http::{AdminSettings, HttpSettings};
+#[cfg(feature = "tls")]
+pub use crate::zoo_cfg::http_tls::{AdminTls, SecureMetrics};
 pub use crate::zoo_cfg::loaded::{FileChanges, Loaded};
 pub use crate::zoo_cfg::log::{LogFormat, LogSettings};
 pub use crate::zoo_cfg::sasl::{ClientSasl, QuorumLogins, QuorumSasl};

@@ -509,8 +509,11 @@ fn http_is_spoken_where_the_file_says_so_and_on_loopback() {
         "admin.serverPort=70000",
         "admin.commandURL=commands",
         "admin.serverAddress=a b",
+        #[cfg(not(feature = "tls"))]
         "admin.forceHttps=true",
+        #[cfg(not(feature = "tls"))]
         "metricsProvider.httpsPort=7001",
+        #[cfg(not(feature = "tls"))]
         "metricsProvider.ssl.keyStore.location=/k",
         "quorate.probe.address=7000",
         "quorate.probe.address=fd00::1:5",
@@ -585,12 +588,15 @@ fn no_setting_of_zookeeper_is_passed_over() {
     let known = include_str!("zookeeper_settings.txt");
     let settings = known.lines().filter(|line| !line.starts_with('#'));
     let fate = |setting: &str| {
-        let text = format!("{BASE}{THREE}{setting}");
+        // What is said of the admin server counts where there is one.
+        let of_admin = setting.starts_with("admin.") && !setting.starts_with("admin.enableServer");
+        let admin = if of_admin { "\nadmin.enableServer=true" } else { "" };
+        let text = format!("{BASE}{THREE}{setting}{admin}");
         match parse(&text, &[("/data/myid", "2")]) {
             Err(ConfigError::NotSupported { .. }) => "refused".to_owned(),
             // These want stores; without the feature they are refused.
             Err(ConfigError::Missing {
-                key: "ssl.quorum.keyStore.location" | "ssl.keyStore.location",
+                key: "ssl.quorum.keyStore.location" | "ssl.keyStore.location" | "admin.forceHttps",
                 ..
             }) => "refused".to_owned(),
             // It says which key is missing.

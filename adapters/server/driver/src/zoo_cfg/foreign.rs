@@ -55,10 +55,15 @@ pub(super) const NOT_SUPPORTED: &[(&str, When, &str)] = &[
     ("enforceQuota", When::True, "enforcing quotas"),
     ("localSessionsEnabled", When::True, "keeping sessions at one server"),
     ("observerMasterPort", When::Set, "serving observers as a follower"),
+    #[cfg(not(feature = "tls"))]
     ("admin.portUnification", When::True, "TLS for the admin server"),
+    #[cfg(not(feature = "tls"))]
     ("admin.forceHttps", When::True, "TLS for the admin server"),
+    #[cfg(not(feature = "tls"))]
     ("admin.needClientAuth", When::True, "TLS for the admin server"),
+    #[cfg(not(feature = "tls"))]
     ("metricsProvider.httpsPort", When::Set, "TLS for metrics"),
+    #[cfg(not(feature = "tls"))]
     ("metricsProvider.ssl.", When::Set, "TLS for metrics"),
     // Its owners of TTL nodes mean sessions to everybody else.
     ("emulate353TTLNodes", When::True, "TTL nodes as ZooKeeper 3.5.3 wrote them"),

@@ -6,6 +6,8 @@ use quorate_core::address::HostPort;
 
 use crate::zoo_cfg::entries::Entries;
 use crate::zoo_cfg::findings::ConfigError;
+#[cfg(feature = "tls")]
+use crate::zoo_cfg::http_tls::{self, AdminTls, SecureMetrics};
 
 /// Where HTTP is spoken. Nowhere, unless the file says so; and on loopback, unless it names another address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,8 +15,11 @@ pub struct HttpSettings {
     /// The admin server (`admin.enableServer`, false; ZooKeeper up to 3.9: true).
     pub admin: Option<AdminSettings>,
     /// Where Prometheus scrapes (`metricsProvider.className`, `metricsProvider.httpHost`, 127.0.0.1 where ZooKeeper has
-    /// 0.0.0.0, and `metricsProvider.httpPort`, 7000).
+    /// 0.0.0.0, and `metricsProvider.httpPort`, 7000, or none where `metricsProvider.httpsPort` alone is set).
     pub metrics: Option<HostPort>,
+    /// Where it scrapes with TLS.
+    #[cfg(feature = "tls")]
+    pub secure_metrics: Option<SecureMetrics>,
     /// Where probes alone are answered (`quorate.probe.address`).
     pub probes: Option<HostPort>,
 }
@@ -28,15 +33,34 @@ pub struct AdminSettings {
     pub idle: Duration,
     /// The path that the commands stand below (`admin.commandURL`, `/commands`).
     pub command_url: String,
+    /// TLS around it; without, requests come as they are.
+    #[cfg(feature = "tls")]
+    pub tls: Option<AdminTls>,
 }
 
 impl HttpSettings {
-    pub(super) fn read(entries: &mut Entries<'_>) -> Result<Self, ConfigError> {
-        Ok(Self {
-            admin: admin(entries)?,
-            metrics: metrics(entries)?,
-            probes: entries.host_port("quorate.probe.address")?,
-        })
+    /// `of_servers`: TLS of links between servers, whose stores are the admin server's.
+    pub(super) fn read(
+        entries: &mut Entries<'_>,
+        #[cfg(feature = "tls")] of_servers: Option<&quorate_tls::Settings>,
+    ) -> Result<Self, ConfigError> {
+        #[cfg(feature = "tls")]
+        let has_plain = entries.peek("metricsProvider.httpPort").is_some();
+        let (admin, metrics) = (admin(entries)?, metrics(entries)?);
+        let probes = entries.host_port("quorate.probe.address")?;
+        #[cfg(feature = "tls")]
+        {
+            let tls = http_tls::admin(entries, admin.is_some(), of_servers)?;
+            let admin = admin.map(|admin| AdminSettings { tls, ..admin });
+            let secure_metrics = match &metrics {
+                Some(plain) => http_tls::metrics(entries, &plain.host)?,
+                None => None,
+            };
+            let metrics = metrics.filter(|_| has_plain || secure_metrics.is_none());
+            Ok(Self { admin, metrics, secure_metrics, probes })
+        }
+        #[cfg(not(feature = "tls"))]
+        Ok(Self { admin, metrics, probes })
     }
 }
 
@@ -52,6 +76,7 @@ fn admin(entries: &mut Entries<'_>) -> Result<Option<AdminSettings>, ConfigError
         Some(entry) => return Err(entry.value_error("a path, such as /commands".to_owned())),
     };
     // Where they are true, the file is refused.
+    #[cfg(not(feature = "tls"))]
     for key in ["admin.portUnification", "admin.forceHttps", "admin.needClientAuth"] {
         entries.boolean(key, false)?;
     }
@@ -60,7 +85,13 @@ fn admin(entries: &mut Entries<'_>) -> Result<Option<AdminSettings>, ConfigError
         entries.without_effect(key, NO_SNAPSHOTS);
         entries.take(key);
     }
-    Ok(enabled.then_some(AdminSettings { address, idle, command_url }))
+    Ok(enabled.then_some(AdminSettings {
+        address,
+        idle,
+        command_url,
+        #[cfg(feature = "tls")]
+        tls: None,
+    }))
 }
 
 fn metrics(entries: &mut Entries<'_>) -> Result<Option<HostPort>, ConfigError> {

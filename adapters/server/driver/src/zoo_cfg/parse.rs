@@ -83,8 +83,15 @@ impl ZooCfg {
         // First: it leaves what both have for the other.
         #[cfg(feature = "tls")]
         let client_tls = client_tls::read(entries, ensemble.membership.member(basics.my_id))?;
+        #[cfg(feature = "tls")]
+        let tls = tls::read(entries)?;
         let (request_bytes, txn_bytes) = basics.buffers;
         let sasl = Sasl::read(entries)?;
+        let http = HttpSettings::read(
+            entries,
+            #[cfg(feature = "tls")]
+            tls.as_ref(),
+        )?;
         Ok(Self {
             file: file.to_owned(),
             my_id: basics.my_id,
@@ -138,7 +145,7 @@ impl ZooCfg {
                 ..ClientSettings::read(entries, tick_time)?
             },
             sasl: sasl.servers,
-            http: HttpSettings::read(entries)?,
+            http,
             log: LogSettings::read(entries)?,
             audit: AuditSettings::read(entries)?,
             four_letter_words: entries.words("4lw.commands.whitelist", &WORDS),
@@ -154,7 +161,7 @@ impl ZooCfg {
             #[cfg(feature = "tls")]
             client_tls,
             #[cfg(feature = "tls")]
-            tls: tls::read(entries)?,
+            tls,
             membership: ensemble.membership,
             warnings: Vec::new(),
         })

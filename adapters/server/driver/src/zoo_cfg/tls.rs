@@ -181,14 +181,14 @@ fn not_used(entries: &mut Entries<'_>, Setting { at, key, value }: Setting, why:
 }
 
 const ANY_SERVER: &str = "any host that reaches the ports can be any server without a certificate";
-const KEY_STORE: StoreKeys = StoreKeys {
+pub(super) const KEY_STORE: StoreKeys = StoreKeys {
     location: "ssl.quorum.keyStore.location",
     kind: "ssl.quorum.keyStore.type",
     password: "ssl.quorum.keyStore.password",
     password_path: "ssl.quorum.keyStore.passwordPath",
     why: "the file with this server's key and certificate",
 };
-const TRUST_STORE: StoreKeys = StoreKeys {
+pub(super) const TRUST_STORE: StoreKeys = StoreKeys {
     location: "ssl.quorum.trustStore.location",
     kind: "ssl.quorum.trustStore.type",
     password: "ssl.quorum.trustStore.password",
