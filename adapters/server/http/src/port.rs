@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use async_channel::{Receiver, bounded};
 use bytes::Bytes;
+use futures_io::{AsyncRead, AsyncWrite};
 use futures_lite::future::or;
 use futures_lite::stream::{Boxed, StreamExt};
 use http_body_util::{Either, Full, StreamBody};
@@ -24,6 +25,8 @@ use quorate_driver::Runtime;
 
 use crate::exchange::{Answer, Method, Request};
 use crate::pages::Site;
+#[cfg(feature = "tls")]
+use crate::secure::Secure;
 use crate::stream::HyperStream;
 
 /// What is sent: a body, or events.
@@ -38,6 +41,8 @@ pub struct Port<R: Runtime> {
     runtime: R,
     listener: R::Listener,
     at: SocketAddr,
+    #[cfg(feature = "tls")]
+    secure: Option<Arc<Secure>>,
 }
 
 /// What a port bears.
@@ -65,7 +70,20 @@ impl<R: Runtime> Port<R> {
     pub async fn open(runtime: R, at: SocketAddr) -> io::Result<Self> {
         let listener = runtime.listen(at).await?;
         let at = runtime.local_addr(&listener)?;
-        Ok(Self { runtime, listener, at })
+        Ok(Self {
+            runtime,
+            listener,
+            at,
+            #[cfg(feature = "tls")]
+            secure: None,
+        })
+    }
+
+    /// The same, spoken to with TLS; one certificate may be for several ports.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn secured(self, secure: Arc<Secure>) -> Self {
+        Self { secure: Some(secure), ..self }
     }
 
     /// Where it listens.
@@ -75,7 +93,30 @@ impl<R: Runtime> Port<R> {
 
     /// Answers what is asked there, until this future is dropped: then the port and all its connections close.
     pub async fn serve(self, site: Arc<impl Site>, limits: Limits) {
-        let Self { runtime, listener, at } = self;
+        #[cfg(feature = "tls")]
+        if let Some(secure) = self.secure.clone() {
+            let (runtime, watched) = (self.runtime.clone(), Arc::clone(&secure));
+            let hear = move |runtime: R, stream, remote| {
+                let secure = Arc::clone(&secure);
+                async move { secure.hear(&runtime, stream, remote, limits.idle).await }
+            };
+            let watch = async { match watched.watch(&runtime).await {} };
+            return or(self.accept(site, limits, hear), watch).await;
+        }
+        self.accept(site, limits, |_, stream, _| async { Some(stream) }).await;
+    }
+
+    /// `hear` says what a connection is spoken to by; none if it is to be closed.
+    async fn accept<W, H>(
+        self,
+        site: Arc<impl Site>,
+        limits: Limits,
+        hear: impl Fn(R, R::Stream, SocketAddr) -> H + Clone + Send + Sync + 'static,
+    ) where
+        W: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        H: Future<Output = Option<W>> + Send,
+    {
+        let Self { runtime, listener, at, .. } = self;
         // Dropped with this future.
         let (_open, closed) = bounded::<Infallible>(1);
         let count = Arc::new(());
@@ -92,9 +133,14 @@ impl<R: Runtime> Port<R> {
                 continue;
             }
             let (site, closed, counted) = (Arc::clone(&site), closed.clone(), Arc::clone(&count));
-            let on = runtime.clone();
+            let (on, hear) = (runtime.clone(), hear.clone());
             runtime.spawn(async move {
-                or(until_closed(&closed), converse(on, stream, remote, site, limits.idle)).await;
+                let talk = async {
+                    if let Some(wire) = hear(on.clone(), stream, remote).await {
+                        converse(on, wire, remote, site, limits.idle).await;
+                    }
+                };
+                or(until_closed(&closed), talk).await;
                 drop(counted);
             });
         }
@@ -108,9 +154,9 @@ async fn until_closed(closed: &Receiver<Infallible>) {
 }
 
 /// One connection, from its first request to its last.
-async fn converse<R: Runtime>(
-    runtime: R,
-    stream: R::Stream,
+async fn converse(
+    runtime: impl Runtime,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
     remote: SocketAddr,
     site: Arc<impl Site>,
     idle: Duration,

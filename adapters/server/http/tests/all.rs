@@ -4,4 +4,6 @@
 
 mod client;
 mod pages;
+#[cfg(feature = "tls")]
+mod secure;
 mod strangers;

@@ -8,5 +8,6 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("status", Floor(3)),
     ("probes", Floor(2)),
     ("exchange", Floor(1)),
+    ("secure", Floor(1)),
     ("stream", Floor(1)),
 ];
