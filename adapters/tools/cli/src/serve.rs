@@ -10,30 +10,28 @@
 //! [`crate::admin`].
 
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use clap::{Args, ValueEnum};
-use quorate_http::{Limits, Pages, Port};
 use quorate_service::ZooKeeper;
-use quorate_tokio::core::address::HostPort;
-use quorate_tokio::zoo_cfg::{HttpSettings, JvmFlags, Loaded, LogFormat, ZooCfg};
+use quorate_tokio::zoo_cfg::{JvmFlags, Loaded, LogFormat, ZooCfg};
 use quorate_tokio::{Changes, Server, ServerConfig, Tokio, start_with};
 use rustix::fs::Access;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
-use crate::admin::Admin;
 use crate::client_logins::ClientLogins;
 use crate::control::Control;
 use crate::event::{ChangeLine, Line};
 use crate::exit;
 use crate::failure::Failure;
 use crate::four_letter;
+use crate::http_ports;
 use crate::in_force::InForce;
 use crate::last_changes::{self, LastChanges};
+use crate::listen_at::resolve;
 use crate::logs::{JsonLine, Logs};
 use crate::operator::OperatorSocket;
 use crate::own_id::{self, OwnId};
@@ -154,7 +152,7 @@ async fn serve(
     }
     let in_force = InForce::new(cfg.clone());
     let responder = Arc::new(four_letter::Responder::new(in_force.clone()));
-    let pages = open_pages(&in_force).await?;
+    let pages = http_ports::open(&in_force).await?;
     let beneath: Arc<four_letter::Responder> = Arc::clone(&responder);
     let (client_logins, sasl) =
         ClientLogins::read(cfg).map_err(|error| Failure::usage(error.to_string()))?;
@@ -264,47 +262,6 @@ fn no_signals(error: io::Error) -> Failure {
     Failure::failed(format!("cannot wait for signals: {error}"))
 }
 
-/// Opens the ports for HTTP that the file asks for: a port that is not to be had is an error. They answer at once.
-async fn open_pages(in_force: &InForce) -> Result<Option<Pages<Tokio, ZooKeeper, Admin>>, Failure> {
-    let cfg = in_force.get();
-    let HttpSettings { admin, metrics, probes } = &cfg.http;
-    if admin.is_none() && metrics.is_none() && probes.is_none() {
-        return Ok(None);
-    }
-    let pages = Pages::with(Admin::new(in_force.clone()), cfg.sync_time());
-    let whole =
-        Limits { idle: admin.as_ref().map_or(IDLE, |admin| admin.idle), ..Limits::default() };
-    let admin = admin.as_ref().map(|admin| (&admin.address, "admin server", pages.clone(), whole));
-    let metrics =
-        metrics.as_ref().map(|at| (at, "metrics", pages.only_metrics(), Limits::default()));
-    let probes = probes.as_ref().map(|at| (at, "probes", pages.only_probes(), Limits::default()));
-    for (address, what, pages, limits) in [admin, metrics, probes].into_iter().flatten() {
-        let failed =
-            |error| Failure::failed(format!("cannot listen at {address} ({what}): {error}"));
-        for at in resolve(address).await? {
-            let port = Port::open(Tokio, at).await.map_err(failed)?;
-            tracing::info!(event = "port.opened", address = %port.local_addr(), "{what} over HTTP");
-            drop(tokio::spawn(port.serve(Arc::new(pages.clone()), limits)));
-        }
-    }
-    Ok(Some(pages))
-}
-
-/// Where to listen for clients.
-async fn resolve(address: &HostPort) -> Result<Vec<SocketAddr>, Failure> {
-    if address.host.parse().is_ok_and(|ip: IpAddr| ip.is_unspecified()) {
-        // For IPv4 too, where the system has both.
-        let both = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).is_ok();
-        let any: IpAddr =
-            if both { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
-        return Ok(vec![SocketAddr::new(any, address.port)]);
-    }
-    match tokio::net::lookup_host((address.host.as_str(), address.port)).await {
-        Ok(found) => Ok(found.collect()),
-        Err(error) => Err(Failure::failed(format!("cannot listen at {address}: {error}"))),
-    }
-}
-
 /// Waits for a signal, or for the server to end by itself.
 async fn until_told(
     server: Server<ZooKeeper>,
@@ -385,6 +342,3 @@ fn write_changes(mut changes: Changes, begun: Instant) -> Result<(), Failure> {
     };
     thread("quorate-changes", write)
 }
-
-/// How long a connection for HTTP may be without a request, unless the file says so.
-const IDLE: Duration = Duration::from_secs(30);

@@ -15,6 +15,8 @@ mod doctor;
 mod elect;
 mod exposed;
 mod guide;
+#[cfg(feature = "tls")]
+mod https;
 mod inspect;
 mod logs;
 mod migrate;

@@ -46,6 +46,7 @@ impl Secrets {
             "the key store's password",
             "the trust store's password",
             "the client port's key store's password",
+            "the key store's password of metrics",
             "the superuser's password",
             "a server's password",
             "a client's password",
@@ -118,6 +119,7 @@ impl Outspoken {
         let mut http = Vec::new();
         for id in 1..=3 {
             let [admin, metrics, secure] = [free_port(), free_port(), free_port()];
+            let scraped = free_port();
             let at = dir.display();
             let lines = format!(
                 "\nsslQuorum=true\nssl.quorum.keyStore.location={at}/own.pem\n\
@@ -130,7 +132,11 @@ impl Outspoken {
                  DigestAuthenticationProvider.superDigest=super:{super_digest}\n\
                  audit.enable=true\nquorate.audit.log={at}/audit-{id}.log\n\
                  admin.enableServer=true\nadmin.serverPort={admin}\nmetricsProvider.httpPort={metrics}\n\
-                 metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n",
+                 metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n\
+                 metricsProvider.httpsPort={scraped}\nmetricsProvider.ssl.keyStore.location={at}/own.pem\n\
+                 metricsProvider.ssl.keyStore.password={scraped_store}\n\
+                 metricsProvider.ssl.trustStore.location={at}/trusted.pem\n",
+                scraped_store = secrets.of("the key store's password of metrics"),
                 key_store = secrets.of("the key store's password"),
                 client_store = secrets.of("the client port's key store's password"),
                 super_digest = secrets.of("the superuser's password"),

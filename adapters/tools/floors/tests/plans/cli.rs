@@ -66,6 +66,8 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("client::secret", Floor(1)),
     ("client::words", Floor(1)),
     ("serve", Floor(6)),
+    ("http_ports", Floor(5)),
+    ("listen_at", Floor(2)),
     ("control", Floor(3)),
     ("exit", Floor(1)),
     ("in_force", Floor(1)),
