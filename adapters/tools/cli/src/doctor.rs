@@ -61,7 +61,7 @@ pub(crate) struct Arguments {
     /// More data directories, of servers that are stopped, for instance.
     #[arg(long, value_name = "DIR", num_args = 1..)]
     data: Vec<PathBuf>,
-    /// The admin server of a member, asked where its client port says nothing: 2=http://zk2:8080.
+    /// The admin server of a member, asked where its client port says nothing: 2=http://zk2:8080, or https: with --tls.
     #[arg(long, value_name = "ID=URL", num_args = 1.., value_parser = http::member)]
     member: Vec<(ServerId, http::Admin)>,
     /// Have the members dial back: listen there, and introduce oneself to each with id 0 and this address, as they see it.

@@ -1,4 +1,4 @@
-//! A four-letter word to a client port, and its answer: within a time, and of no more than so many bytes.
+//! A four-letter word to a client port, or a request to an admin server, and its answer: within a time, and of no more than so many bytes.
 
 use std::io;
 use std::net::IpAddr;
@@ -9,6 +9,8 @@ use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{Instant, timeout_at};
+
+use crate::peer_tls::PeerTls;
 
 /// Why there is no answer.
 #[derive(Debug, Error)]
@@ -23,6 +25,8 @@ pub(crate) enum WordError {
     Broken(io::Error),
     #[error("no answer within {} ms", .0.as_millis())]
     Late(Duration),
+    #[error("{0}")]
+    NotThrough(String),
 }
 
 /// Sends a word, and returns what comes until the end of the connection.
@@ -56,6 +60,29 @@ pub(crate) async fn ask_from(
         Ok(answer) => answer.map_err(WordError::Broken),
         Err(_) => Err(WordError::Late(patience)),
     }
+}
+
+/// The same through TLS, of who is trusted.
+pub(crate) async fn ask_through(
+    at: &HostPort,
+    word: &str,
+    patience: Duration,
+    tls: &PeerTls,
+) -> Result<Vec<u8>, WordError> {
+    let by = Instant::now() + patience;
+    let socket = match timeout_at(by, connect(at)).await {
+        Ok(connected) => connected?,
+        Err(_) => return Err(WordError::ConnectLate(patience)),
+    };
+    let answer = async {
+        let (mut stream, shown) = tls.shake(socket).await.map_err(WordError::NotThrough)?;
+        tls.judge(&shown).map_err(WordError::NotThrough)?;
+        stream.write_all(word.as_bytes()).await.map_err(WordError::Broken)?;
+        let mut answer = Vec::new();
+        stream.take(ANSWER_MAX).read_to_end(&mut answer).await.map_err(WordError::Broken)?;
+        Ok(answer)
+    };
+    timeout_at(by, answer).await.unwrap_or(Err(WordError::Late(patience)))
 }
 
 async fn connect(at: &HostPort) -> Result<TcpStream, WordError> {

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rcgen::{CertificateParams, KeyPair};
+use serde_json::Value;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use crate::common::{self, Ensemble, free_port, stderr, until};
+use crate::common::{self, Ensemble, free_port, stderr, stdout, until};
 
 /// The status and body of an answer; none if the server closes.
 fn ask(client: &Arc<ClientConfig>, port: u16, path: &str) -> Option<(u16, String)> {
@@ -40,7 +41,8 @@ fn the_admin_server_and_metrics_are_read_within_tls_by_whom_the_file_means() {
     let [admin, metrics] = [free_port(), free_port()];
     let at = dir.display();
     let lines = format!(
-        "\nssl.quorum.keyStore.location={at}/own.pem\nadmin.enableServer=true\n\
+        "\nssl.quorum.keyStore.location={at}/own.pem\nssl.quorum.trustStore.location={at}/trusted.pem\n\
+         admin.enableServer=true\n\
          admin.serverPort={admin}\nadmin.forceHttps=true\n\
          metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n\
          metricsProvider.httpsPort={metrics}\nmetricsProvider.ssl.keyStore.location={at}/own.pem\n\
@@ -78,6 +80,21 @@ fn the_admin_server_and_metrics_are_read_within_tls_by_whom_the_file_means() {
     }
     let said = common::read(&ensemble.log(1));
     assert!(said.contains("no TLS for HTTP"), "{said}");
+
+    // `quorate doctor` reads it with the stores of servers, and says what it lacks without them.
+    let cfg = ensemble.cfg(1);
+    let tls = ["--tls".as_ref(), cfg.as_os_str()];
+    for (more, is_read) in [(&[][..], false), (&tls[..], true)] {
+        let told = common::quorate(
+            ["doctor".as_ref(), cfg.as_os_str(), "--json".as_ref()].iter().chain(more),
+        );
+        let told: Value = serde_json::from_str(stdout(&told)).unwrap();
+        let names = |list: &str| {
+            let list = told[list].as_array().unwrap().iter();
+            list.map(|entry| entry["what"].as_str().unwrap()).any(|what| what == "admin server")
+        };
+        assert_eq!((names("looked_at"), names("not_looked_at")), (is_read, !is_read), "{told}");
+    }
 
     // Stores that cannot be used are told before anything listens.
     fs::write(dir.join("own.pem"), "nothing").unwrap();

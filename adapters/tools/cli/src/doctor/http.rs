@@ -12,6 +12,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::address::{AddressError, address};
+use crate::peer_tls::PeerTls;
 use crate::word::{self, WordError};
 
 /// An admin server, and the path that its commands stand below.
@@ -19,14 +20,18 @@ use crate::word::{self, WordError};
 pub(super) struct Admin {
     pub(super) at: HostPort,
     pub(super) commands: String,
+    /// Whether it speaks within TLS alone.
+    pub(super) secure: bool,
 }
 
-/// `2=http://zk2:8080`, or with the path of its commands behind it.
+/// `2=http://zk2:8080` or `2=https://zk2:8080`, or with the path of its commands behind it.
 pub(super) fn member(text: &str) -> Result<(ServerId, Admin), MemberError> {
     let (id, url) = text.split_once('=').ok_or(MemberError::Form)?;
     let id = id.parse().ok().filter(|id| ServerId::CONFIGURABLE.contains(id));
     let id = ServerId(id.ok_or(MemberError::Form)?);
-    let rest = url.strip_prefix("http://").ok_or(MemberError::Form)?;
+    let secure = url.starts_with("https://");
+    let rest = url.strip_prefix(if secure { "https://" } else { "http://" });
+    let rest = rest.ok_or(MemberError::Form)?;
     let (host, path) = match rest.split_once('/') {
         Some((host, path)) if !path.is_empty() => (host, format!("/{path}")),
         Some((host, _)) => (host, COMMANDS.to_owned()),
@@ -36,21 +41,29 @@ pub(super) fn member(text: &str) -> Result<(ServerId, Admin), MemberError> {
         return Err(MemberError::Form);
     }
     let commands = path.trim_end_matches('/').to_owned();
-    Ok((id, Admin { at: address(host)?, commands }))
+    Ok((id, Admin { at: address(host)?, commands, secure }))
 }
 
 /// A member's admin server that is none.
 #[derive(Debug, Error)]
 pub(super) enum MemberError {
-    #[error("write ID=http://HOST:PORT, with an id from 1 to 255")]
+    #[error("write ID=http://HOST:PORT or ID=https://HOST:PORT, with an id from 1 to 255")]
     Form,
     #[error(transparent)]
     Address(#[from] AddressError),
 }
 
-/// What it tells of its server, and which address it has.
-pub(super) async fn ask(of: Admin, patience: Duration) -> Result<(Told, Option<IpAddr>), Silence> {
-    let Admin { at, commands } = of;
+/// What it tells of its server, and which address it has if that came without TLS.
+pub(super) async fn ask(
+    of: Admin,
+    patience: Duration,
+    tls: Option<PeerTls>,
+) -> Result<(Told, Option<IpAddr>), Silence> {
+    let Admin { at, commands, secure } = of;
+    let tls = tls.filter(|_| secure);
+    if secure && tls.is_none() {
+        return Err(Silence::Tls);
+    }
     let pages = [
         format!("{commands}/monitor"),
         format!("{commands}/server_stats"),
@@ -59,8 +72,8 @@ pub(super) async fn ask(of: Admin, patience: Duration) -> Result<(Told, Option<I
         "/quorate/status".to_owned(),
     ];
     let [monitor, stats, properties, reach, status] = pages.map(|path| {
-        let at = at.clone();
-        tokio::spawn(async move { page(&at, &path, patience).await })
+        let (at, tls) = (at.clone(), tls.clone());
+        tokio::spawn(async move { page(&at, &path, patience, tls.as_ref()).await })
     });
     let ended = |error: tokio::task::JoinError| Silence::Other(error.to_string());
     let monitor = monitor.await.map_err(ended)?;
@@ -82,16 +95,24 @@ pub(super) async fn ask(of: Admin, patience: Duration) -> Result<(Told, Option<I
         None => {
             let (unreached, wearing) = (unreached(&reach), wearing(&status));
             let secrets = secrets(&properties);
-            Ok((Told { words, unreached, wearing, secrets }, Some(from)))
+            Ok((Told { words, unreached, wearing, secrets }, from))
         }
     }
 }
 
-/// The body of a page, and which address it came from.
-async fn page(at: &HostPort, path: &str, patience: Duration) -> Result<(Vec<u8>, IpAddr), Silence> {
+/// The body of a page, and which address it came from if it came without TLS.
+async fn page(
+    at: &HostPort,
+    path: &str,
+    patience: Duration,
+    tls: Option<&PeerTls>,
+) -> Result<(Vec<u8>, Option<IpAddr>), Silence> {
     // As long as HTTP is of version 1.0, an answer ends with its connection.
     let request = format!("GET {path} HTTP/1.0\r\nHost: {at}\r\nAccept: application/json\r\n\r\n");
-    let answer = word::ask_from(at, &request, patience).await;
+    let answer = match tls {
+        Some(tls) => word::ask_through(at, &request, patience, tls).await.map(|told| (told, None)),
+        None => word::ask_from(at, &request, patience).await.map(|(told, from)| (told, Some(from))),
+    };
     let (answer, from) = answer.map_err(|error| silence_of(&error))?;
     let head = answer.windows(4).position(|four| four == b"\r\n\r\n");
     let Some(head) = head.filter(|_| answer.starts_with(b"HTTP/1.")) else {
@@ -133,6 +154,7 @@ pub(super) fn silence_of(error: &WordError) -> Silence {
         WordError::Connect(error) | WordError::Broken(error) => Silence::of(error),
         WordError::ConnectLate(_) => Silence::Filtered,
         WordError::Late(_) => Silence::NoAnswer,
+        WordError::NotThrough(why) => Silence::Shut(why.clone()),
     }
 }
 
@@ -215,11 +237,12 @@ mod tests {
         assert_eq!((id, admin.at.port, &*admin.commands), (ServerId(2), 8080, "/commands"));
         let (_, admin) = member("255=http://[::1]:80/zk/").unwrap();
         assert_eq!((&*admin.at.host, &*admin.commands), ("::1", "/zk"));
+        assert!(!admin.secure && member("1=https://a:1").unwrap().1.secure);
         for wrong in [
             "zk2:8080",
             "0=http://a:1",
             "256=http://a:1",
-            "1=https://a:1",
+            "1=ftp://a:1",
             "1=http://a",
             "1=http://a:1/b c",
         ] {

@@ -84,7 +84,11 @@ fn admin_of(facts: &Facts, target: &Target) -> Option<Admin> {
     }
     let is_near = |host: &str| host == "localhost" || is_loopback(host);
     let reached = !is_near(&at.host) || is_near(host) || file.is_at_home;
-    reached.then(|| Admin { at, commands: settings.command_url.clone() })
+    #[cfg(feature = "tls")]
+    let secure = settings.tls.as_ref().is_some_and(|tls| !tls.accepts_plain);
+    #[cfg(not(feature = "tls"))]
+    let secure = false;
+    reached.then(|| Admin { at, commands: settings.command_url.clone(), secure })
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -119,7 +123,8 @@ pub(super) async fn look(targets: Vec<Target>, patience: Duration, tls: Option<&
             let through = |at| tokio::spawn(election(at, patience, tls.cloned()));
             let election = target.election.clone().map(through);
             let client = target.client.clone().map(|at| tokio::spawn(client(at, patience)));
-            let admin = target.admin.clone().map(|at| tokio::spawn(http::ask(at, patience)));
+            let admin = target.admin.clone();
+            let admin = admin.map(|at| tokio::spawn(http::ask(at, patience, tls.cloned())));
             (target, election, client, admin)
         })
         .collect();
