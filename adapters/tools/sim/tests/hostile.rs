@@ -56,7 +56,7 @@ const REFUSED: &[Refused] = &[
     (2, "1 to 199", &["stage 1", "-3 connects"]),
     (2, "who speaks", &["stage 1", "1 hears -9223372036854775808: FOLLOWERINFO 1"]),
     // Ensembles that are none.
-    (1, "no server could vote", &["groups"]),
+    (1, "none could vote", &["groups"]),
     (1, "server.1 is set twice", &["groups 1 1"]),
     (1, "server.1 is set twice", &["servers 3 observers 1"]),
     (1, "server.2 is set twice", &["view 1 servers 3 observers 2"]),
