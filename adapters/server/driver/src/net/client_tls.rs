@@ -128,7 +128,7 @@ impl SecureDoor {
                 let spent = if self.accepts_plain { Duration::ZERO } else { runtime.now() - begun };
                 let limit = limit.saturating_sub(spent);
                 // A client whose keys are worn comes again by itself.
-                let stream = Replayed::new(received, stream, u64::MAX);
+                let stream = Replayed::of_client(received, stream, u64::MAX);
                 let shaken = self.shake(runtime, shared, (&tls, stream, remote), limit).await?;
                 shaken.map_err(refused).ok()
             }

@@ -19,6 +19,8 @@ use crate::net::secure_links::Passed;
 #[derive(Debug)]
 pub(crate) struct Replayed<S> {
     before: Before,
+    /// Whether its memory stays while nothing comes.
+    keeps: bool,
     stream: S,
     read: Records,
     written: Records,
@@ -47,10 +49,16 @@ impl Before {
 }
 
 impl<S> Replayed<S> {
-    pub(super) fn new(before: BytesMut, stream: S, records_max: u64) -> Self {
+    /// Between servers: there are few, and what comes is read at once.
+    pub(super) fn of_server(before: BytesMut, stream: S, records_max: u64) -> Self {
+        Self { keeps: true, ..Self::of_client(before, stream, records_max) }
+    }
+
+    /// Of a client: there may be ten thousand, of which most are silent.
+    pub(super) fn of_client(before: BytesMut, stream: S, records_max: u64) -> Self {
         let (read, written) = (Records::default(), Records::default());
         let before = Before { rest: 0..before.len(), bytes: before.to_vec(), much: false };
-        Self { before, stream, read, written, passed: Arc::default(), records_max }
+        Self { before, keeps: false, stream, read, written, passed: Arc::default(), records_max }
     }
 
     /// The connection beneath.
@@ -87,7 +95,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Replayed<S> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         if this.before.rest.is_empty() {
-            if !this.before.much {
+            if !this.keeps && !this.before.much {
                 // What waits holds no memory.
                 this.before = Before::default();
                 let polled = Pin::new(&mut this.stream).poll_read(cx, buffer);
@@ -100,7 +108,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Replayed<S> {
             this.before.bytes.resize(READ_AHEAD_BYTES, 0);
             let polled = Pin::new(&mut this.stream).poll_read(cx, &mut this.before.bytes);
             let Poll::Ready(Ok(read)) = polled else {
-                this.before = Before::default();
+                if !this.keeps {
+                    this.before = Before::default();
+                }
                 return polled;
             };
             this.before.rest = 0..read;
@@ -189,11 +199,11 @@ mod tests {
         for (each, reads_max) in [(ALL, ALL / READ_AHEAD_BYTES + 1), (5000, 300), (4096, 256)] {
             let mut all = vec![0; ALL];
             let whole = Counting { next: 0, end: ALL, each: ALL, reads: 0 };
-            let mut whole = Replayed::new(BytesMut::new(), whole, u64::MAX);
+            let mut whole = Replayed::of_server(BytesMut::new(), whole, u64::MAX);
             block_on(whole.read_exact(&mut all)).unwrap();
 
             let stream = Counting { next: 100, end: ALL, each, reads: 0 };
-            let mut stream = Replayed::new(all[..100].into(), stream, u64::MAX);
+            let mut stream = Replayed::of_client(all[..100].into(), stream, u64::MAX);
             let mut read = Vec::new();
             let mut piece = [0; 4096];
             while let Some(taken) = block_on(poll_once(stream.read(&mut piece))) {

@@ -152,7 +152,8 @@ impl Secure {
                     Err(Failure::new(Reason::PlainOnTlsPort, seen).into())
                 }
                 Speaks::Tls => {
-                    let stream = Replayed::new(received, stream, self.tls().settings().records_max);
+                    let records_max = self.tls().settings().records_max;
+                    let stream = Replayed::of_server(received, stream, records_max);
                     let shaken = TlsAcceptor::from(self.tls().acceptor()).accept(stream).await;
                     let stream = shaken.map_err(|error| Failure::of(&error))?;
                     let shown = stream.get_ref().1.peer_certificates();
@@ -204,7 +205,8 @@ impl Secure {
         // It is not sent: nothing depends on it, and names are judged by the configuration.
         let unsent = "quorate.invalid".try_into();
         let unsent = unsent.map_err(|_| Failure::new(Reason::Malformed, "no name"))?;
-        let stream = Replayed::new(BytesMut::new(), stream, self.tls().settings().records_max);
+        let records_max = self.tls().settings().records_max;
+        let stream = Replayed::of_server(BytesMut::new(), stream, records_max);
         let shaken = async {
             let shaken = TlsConnector::from(dialler).connect(unsent, stream).await;
             let stream = shaken.map_err(|error| Failure::of(&error))?;
