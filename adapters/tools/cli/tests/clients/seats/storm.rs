@@ -40,10 +40,10 @@ impl Counter {
         Self { ports, random, client, node, own, count: 0, acknowledged, lost: 0 }
     }
 
-    /// Comes back to any server. What was under way is done, or is not, and the session lives.
-    fn again(&mut self) {
+    /// Comes back to any server, or is told to stop. What was under way is done, or is not, and the session lives.
+    fn again(&mut self, stop: &AtomicBool) {
         self.lost += 1;
-        loop {
+        while !stop.load(Ordering::Relaxed) {
             let port = self.ports[self.random.below(self.ports.len())];
             match Client::connect(port, &self.client.ticket, self.client.seen) {
                 Connected::Yes(client) => self.client = client,
@@ -81,7 +81,7 @@ impl Counter {
     fn count(mut self, stop: &AtomicBool) -> (i32, usize) {
         while !stop.load(Ordering::Relaxed) {
             if self.random.below(200) == 0 {
-                self.again();
+                self.again(stop);
                 continue;
             }
             let (path, data) = (self.node.clone(), None);
@@ -91,7 +91,7 @@ impl Counter {
                     (self.count, self.acknowledged) = (self.count + 1, stat.mzxid);
                     assert_eq!(stat.version, self.count, "{}", self.node);
                 }
-                None => self.again(),
+                None => self.again(stop),
                 other => panic!("{}: {other:?}", self.node),
             }
         }
