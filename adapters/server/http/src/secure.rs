@@ -90,7 +90,7 @@ impl Secure {
         }
         let (_, suppressed) = std::mem::replace(&mut *told, (Some(now), 0));
         drop(told);
-        tracing::warn!(event = "http.tls_failed", peer = %remote, %failure, suppressed, "no TLS for HTTP");
+        tracing::warn!(event = "tls.http_refused", peer = %remote, %failure, suppressed, "no TLS for HTTP");
     }
 
     /// Takes new stores up for connections to come, for as long as the port is open. All are good together, or the old ones stay.

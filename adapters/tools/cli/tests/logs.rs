@@ -111,7 +111,7 @@ fn every_line_of_a_server_has_a_name_of_one_list() {
         sources(&root.join(part).join("src"), &mut files);
     }
     let cli = root.join("tools/cli/src");
-    for part in ["serve.rs", "control.rs", "last_changes.rs", "logs.rs"] {
+    for part in ["serve.rs", "http_ports.rs", "control.rs", "last_changes.rs", "logs.rs"] {
         files.push(cli.join(part));
     }
     sources(&cli.join("operator"), &mut files);

@@ -3,7 +3,7 @@
 //! A line of a library that knows nothing of this is [`OTHER`].
 
 /// All names, in order.
-pub(crate) const EVENTS: [&str; 83] = [
+pub(crate) const EVENTS: [&str; 84] = [
     "audit.failed",
     "audit.written",
     "auth.refused",
@@ -74,6 +74,7 @@ pub(crate) const EVENTS: [&str; 83] = [
     "sync.started",
     "tls.client_refused",
     "tls.closed",
+    "tls.http_refused",
     "tls.identity",
     "tls.notice",
     "tls.peer_expired",
