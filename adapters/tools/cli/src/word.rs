@@ -6,11 +6,9 @@ use std::time::Duration;
 
 use quorate_tokio::core::address::HostPort;
 use thiserror::Error;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{Instant, timeout_at};
-
-use crate::peer_tls::PeerTls;
 
 /// Why there is no answer.
 #[derive(Debug, Error)]
@@ -25,8 +23,6 @@ pub(crate) enum WordError {
     Broken(io::Error),
     #[error("no answer within {} ms", .0.as_millis())]
     Late(Duration),
-    #[error("{0}")]
-    NotThrough(String),
 }
 
 /// Sends a word, and returns what comes until the end of the connection.
@@ -45,16 +41,13 @@ pub(crate) async fn ask_from(
     patience: Duration,
 ) -> Result<(Vec<u8>, IpAddr), WordError> {
     let by = Instant::now() + patience;
-    let mut socket = match timeout_at(by, connect(at)).await {
+    let socket = match timeout_at(by, connect(at)).await {
         Ok(connected) => connected?,
         Err(_) => return Err(WordError::ConnectLate(patience)),
     };
     let answer = async {
         let from = socket.peer_addr()?.ip();
-        socket.write_all(word.as_bytes()).await?;
-        let mut answer = Vec::new();
-        socket.take(ANSWER_MAX).read_to_end(&mut answer).await?;
-        Ok((answer, from))
+        Ok((say(socket, word).await?, from))
     };
     match timeout_at(by, answer).await {
         Ok(answer) => answer.map_err(WordError::Broken),
@@ -62,30 +55,19 @@ pub(crate) async fn ask_from(
     }
 }
 
-/// The same through TLS, of who is trusted.
-pub(crate) async fn ask_through(
-    at: &HostPort,
+/// Writes it, and reads to the end.
+pub(crate) async fn say(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
     word: &str,
-    patience: Duration,
-    tls: &PeerTls,
-) -> Result<Vec<u8>, WordError> {
-    let by = Instant::now() + patience;
-    let socket = match timeout_at(by, connect(at)).await {
-        Ok(connected) => connected?,
-        Err(_) => return Err(WordError::ConnectLate(patience)),
-    };
-    let answer = async {
-        let (mut stream, shown) = tls.shake(socket).await.map_err(WordError::NotThrough)?;
-        tls.judge(&shown).map_err(WordError::NotThrough)?;
-        stream.write_all(word.as_bytes()).await.map_err(WordError::Broken)?;
-        let mut answer = Vec::new();
-        stream.take(ANSWER_MAX).read_to_end(&mut answer).await.map_err(WordError::Broken)?;
-        Ok(answer)
-    };
-    timeout_at(by, answer).await.unwrap_or(Err(WordError::Late(patience)))
+) -> io::Result<Vec<u8>> {
+    stream.write_all(word.as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.take(ANSWER_MAX).read_to_end(&mut answer).await?;
+    Ok(answer)
 }
 
-async fn connect(at: &HostPort) -> Result<TcpStream, WordError> {
+/// A connection to a host at any of its addresses.
+pub(crate) async fn connect(at: &HostPort) -> Result<TcpStream, WordError> {
     let resolve = |source| WordError::Resolve { host: at.host.clone(), source };
     let addresses = lookup_host((at.host.as_str(), at.port)).await.map_err(resolve)?;
     let mut why = resolve(io::ErrorKind::NotFound.into());

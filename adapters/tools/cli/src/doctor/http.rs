@@ -10,6 +10,7 @@ use quorate_tokio::core::id::ServerId;
 use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
+use tokio::time::timeout;
 
 use crate::address::{AddressError, address};
 use crate::peer_tls::PeerTls;
@@ -109,11 +110,17 @@ async fn page(
 ) -> Result<(Vec<u8>, Option<IpAddr>), Silence> {
     // As long as HTTP is of version 1.0, an answer ends with its connection.
     let request = format!("GET {path} HTTP/1.0\r\nHost: {at}\r\nAccept: application/json\r\n\r\n");
-    let answer = match tls {
-        Some(tls) => word::ask_through(at, &request, patience, tls).await.map(|told| (told, None)),
-        None => word::ask_from(at, &request, patience).await.map(|(told, from)| (told, Some(from))),
+    let (answer, from) = match tls {
+        Some(tls) => {
+            let answer = timeout(patience, through(at, &request, tls)).await;
+            (answer.unwrap_or(Err(Silence::NoAnswer))?, None)
+        }
+        None => {
+            let answer = word::ask_from(at, &request, patience).await;
+            let (answer, from) = answer.map_err(|error| silence_of(&error))?;
+            (answer, Some(from))
+        }
     };
-    let (answer, from) = answer.map_err(|error| silence_of(&error))?;
     let head = answer.windows(4).position(|four| four == b"\r\n\r\n");
     let Some(head) = head.filter(|_| answer.starts_with(b"HTTP/1.")) else {
         let begin = String::from_utf8_lossy(answer.get(..80).unwrap_or(&answer)).into_owned();
@@ -123,6 +130,14 @@ async fn page(
         });
     };
     Ok((answer.get(head + 4..).unwrap_or_default().to_vec(), from))
+}
+
+/// Asks through TLS, and only if who answers is trusted.
+async fn through(at: &HostPort, request: &str, tls: &PeerTls) -> Result<Vec<u8>, Silence> {
+    let stream = word::connect(at).await.map_err(|error| silence_of(&error))?;
+    let (stream, shown) = tls.shake(stream).await.map_err(Silence::Shut)?;
+    tls.judge(&shown).map_err(Silence::Shut)?;
+    word::say(stream, request).await.map_err(|error| Silence::of(&error))
 }
 
 /// The names of the secrets that a page of properties shows. Their values end here.
@@ -154,7 +169,6 @@ pub(super) fn silence_of(error: &WordError) -> Silence {
         WordError::Connect(error) | WordError::Broken(error) => Silence::of(error),
         WordError::ConnectLate(_) => Silence::Filtered,
         WordError::Late(_) => Silence::NoAnswer,
-        WordError::NotThrough(why) => Silence::Shut(why.clone()),
     }
 }
 
