@@ -6,7 +6,6 @@ use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use serde_json::Value;
 
 use crate::common::{Ensemble, Process, java_is_here, lines, quorate, stderr, stdout, until};
 
@@ -42,11 +41,14 @@ fn told(ensemble: &Ensemble, mut servers: Vec<Process>) {
     assert!(words.iter().any(|word| word.contains(&agreed)), "{words:#?}");
     let waited = words.iter().find_map(|word| word.strip_prefix("clients waited "));
     assert!(waited.is_some(), "{words:#?}");
-    assert_eq!(told["conflicts"], Value::Array(Vec::new()));
-    assert!(
-        told["clocks"].as_array().unwrap().iter().all(|clock| clock["offset_us"] == 0),
-        "one machine has one clock"
-    );
+    // One machine has one clock. But a thread that has to wait for a processor writes its line late, and then its
+    // clock seems to be before the others', or this line contradicts the rest.
+    let corrected = told["clocks"].as_array().unwrap().iter().map(|clock| &clock["offset_us"]);
+    let contradict =
+        told["conflicts"].as_array().unwrap().iter().map(|conflict| &conflict["by_us"]);
+    for micros in corrected.chain(contradict) {
+        assert!(micros.as_i64().unwrap().abs() < 1_000_000, "{told:#}");
+    }
     assert!(fs::read_to_string(svg).unwrap().starts_with("<svg"));
     assert!(fs::read_to_string(html).unwrap().ends_with("</html>\n"));
 }
