@@ -69,7 +69,10 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio_util::compat::{Compat, TokioAsyncReadCompatExt};
+
+pub use crate::connection::Connection;
+
+mod connection;
 
 quorate_driver::embed!(Tokio);
 
@@ -83,7 +86,7 @@ struct PackageReadme;
 pub struct Tokio;
 
 impl Runtime for Tokio {
-    type Stream = Compat<TcpStream>;
+    type Stream = Connection;
     type Listener = TcpListener;
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
@@ -118,12 +121,12 @@ impl Runtime for Tokio {
 
     fn relax(&self, stream: &Self::Stream, keep_alive: bool) {
         // It works with them, too.
-        drop(quorate_driver::tune_for_client(stream.get_ref(), keep_alive));
+        drop(quorate_driver::tune_for_client(&stream.0, keep_alive));
     }
 
     fn reset(&self, stream: Self::Stream) {
         // It ends in order if it cannot be told to.
-        drop(quorate_driver::reset_on_close(stream.get_ref()));
+        drop(quorate_driver::reset_on_close(&stream.0));
     }
 
     async fn dial(&self, to: SocketAddr) -> io::Result<Self::Stream> {
@@ -135,10 +138,10 @@ impl Runtime for Tokio {
     }
 }
 
-fn tuned(stream: TcpStream) -> Compat<TcpStream> {
+fn tuned(stream: TcpStream) -> Connection {
     // A connection without these options is better than none.
     drop(quorate_driver::tune(&stream));
-    stream.compat()
+    Connection(stream)
 }
 
 /// The README's program compiles.
