@@ -35,6 +35,7 @@ const PLANS: &[(&str, &[(&str, Place)])] = &[
     ("adapters/tools/sim", sim::PLAN),
     ("adapters/tools/timeline", timeline::PLAN),
     ("adapters/recipes/recipes", recipes::PLAN),
+    ("adapters/runtimes/tokio", &[("connection", Place::Floor(1))]),
     ("adapters/tools/floors", &[("plan", Place::Floor(1)), ("reader", Place::Floor(1))]),
     (
         "adapters/tools/seeded",

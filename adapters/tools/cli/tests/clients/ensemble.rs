@@ -171,6 +171,12 @@ impl Servers {
         })
     }
 
+    /// Whether it was started and has not ended since.
+    pub(crate) fn runs(&mut self, id: usize) -> bool {
+        let process = self.seats[id - 1].process.as_mut();
+        process.is_some_and(|process| matches!(process.child.try_wait(), Ok(None)))
+    }
+
     /// SIGKILL.
     pub(crate) fn kill(&mut self, id: usize) {
         drop(self.seats[id - 1].process.take());

@@ -234,7 +234,9 @@ impl Ensemble {
 
     fn start(&self, id: usize, mut command: Command) -> Process {
         let log = fs::File::create(self.log(id)).unwrap();
-        Process::start(command.stdout(Stdio::null()).stderr(log))
+        // Some versions of ZooKeeper log to their standard output, and all JVMs tell their threads there.
+        let said = log.try_clone().unwrap();
+        Process::start(command.stdout(said).stderr(log))
     }
 
     /// What starts a Java server. Its configuration is ours, but it must not serve on an admin port.

@@ -147,7 +147,7 @@ fn is_there(servers: &Servers, estate: &Estate, since: Instant) -> Client {
     let mut heir = estate.heir.moved(servers.port(3));
     assert_eq!(heir.ticket.session, estate.heir.ticket.session);
     let stranger = Ticket { password: vec![1; 16].into(), ..heir.ticket.clone() };
-    let refused = Client::connect(servers.port(1), &stranger, Zxid::ZERO);
+    let refused = Client::settled(servers.port(1), &stranger, Zxid::ZERO);
     assert!(matches!(refused, Connected::Refused), "{refused:?}");
     same(&lasting(servers), &estate.tree);
     expires(&mut heir, servers.port(1), estate, since);
@@ -204,7 +204,7 @@ fn expires(heir: &mut Client, port: u16, estate: &Estate, since: Instant) {
     until("the end of the session", || (heir.ask(&node) == Err(-101)).then_some(()));
     let lived = since.elapsed();
     assert!(lived.as_millis() >= SESSION_MS.unsigned_abs().into(), "{lived:?}");
-    let ended = Client::connect(port, &estate.lost.ticket, Zxid::ZERO);
+    let ended = Client::settled(port, &estate.lost.ticket, Zxid::ZERO);
     assert!(matches!(ended, Connected::Refused), "{ended:?}");
 }
 

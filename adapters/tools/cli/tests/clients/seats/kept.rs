@@ -23,7 +23,7 @@ impl Kept {
     }
 
     /// Who leads in which epoch, and where every server stands.
-    pub(super) fn tell(&self, servers: &Servers) {
+    pub(super) fn tell(&self, servers: &mut Servers) {
         if self.place.is_none() {
             return;
         }
@@ -36,8 +36,9 @@ impl Kept {
             };
             let epoch = fs::read_to_string(servers.data(id).join("currentEpoch"));
             println!(
-                "  {id} {:?}: current epoch {}, {} at {}",
+                "  {id} {:?}{}: current epoch {}, {} at {}",
                 servers.kind(id),
+                if servers.runs(id) { "" } else { ", not running" },
                 epoch.unwrap_or_default().trim(),
                 word("Mode: ").unwrap_or_default(),
                 word("Zxid: ").unwrap_or_default()

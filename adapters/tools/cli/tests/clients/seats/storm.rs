@@ -157,18 +157,18 @@ fn clients_of_a_mixed_ensemble_lose_no_session_and_no_write_while_servers_are_ki
                     servers.kind(leader)
                 );
                 servers.kill(doomed);
-                kept.tell(&servers);
+                kept.tell(&mut servers);
                 kept.copy(&servers, doomed);
                 if random.below(2) == 0 {
                     servers.leader();
-                    kept.tell(&servers);
+                    kept.tell(&mut servers);
                 }
                 servers.restart(doomed);
             }
         }));
         stop.store(true, Ordering::Relaxed);
         let counted: Vec<_> = counters.into_iter().map(thread::ScopedJoinHandle::join).collect();
-        kept.tell(&servers);
+        kept.tell(&mut servers);
         for id in servers.ids() {
             kept.copy(&servers, id);
         }
