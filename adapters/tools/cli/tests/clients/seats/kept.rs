@@ -30,15 +30,15 @@ impl Kept {
         let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         println!("{:?}, {}.{:03}:", self.begun.elapsed(), clock.as_secs(), clock.subsec_millis());
         for id in servers.ids() {
+            let runs = if servers.runs(id) { "" } else { ", not running" };
             let word = |name| {
                 let said = servers.word(id, "srvr")?;
                 said.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned)
             };
             let epoch = fs::read_to_string(servers.data(id).join("currentEpoch"));
             println!(
-                "  {id} {:?}{}: current epoch {}, {} at {}",
+                "  {id} {:?}{runs}: current epoch {}, {} at {}",
                 servers.kind(id),
-                if servers.runs(id) { "" } else { ", not running" },
                 epoch.unwrap_or_default().trim(),
                 word("Mode: ").unwrap_or_default(),
                 word("Zxid: ").unwrap_or_default()
