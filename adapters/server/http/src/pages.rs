@@ -1,8 +1,12 @@
 //! The pages of a server: probes, metrics, status; and others that a program adds.
 
+#[cfg(feature = "tls")]
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
+#[cfg(feature = "tls")]
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,6 +17,8 @@ use quorate_metrics::{CONTENT_TYPE, Figures};
 
 use crate::exchange::{Answer, Method, Request};
 use crate::probes::Health;
+#[cfg(feature = "tls")]
+use crate::secure::Secure;
 use crate::status::{ReachPage, Ring, StatusPage};
 
 /// What answers requests.
@@ -69,6 +75,9 @@ struct Inner<R: Runtime, A: Application, S> {
     ring: Arc<Ring>,
     disk_patience: Duration,
     source: S,
+    /// What is counted at the ports that are spoken to with TLS.
+    #[cfg(feature = "tls")]
+    secured: Mutex<Vec<Arc<Secure>>>,
 }
 
 struct Started<R: Runtime, A: Application> {
@@ -88,8 +97,14 @@ impl<R: Runtime, A: Application, S: Source<R, A>> Pages<R, A, S> {
     /// The same with more of them. A write that takes longer than `disk_patience` hangs: as long as a peer may be silent
     /// (`syncLimit`).
     pub fn with(source: S, disk_patience: Duration) -> Self {
-        let (started, ring) = (OnceLock::new(), Arc::default());
-        let inner = Inner { started, ring, disk_patience, source };
+        let inner = Inner {
+            started: OnceLock::new(),
+            ring: Arc::default(),
+            disk_patience,
+            source,
+            #[cfg(feature = "tls")]
+            secured: Mutex::default(),
+        };
         Self { inner: Arc::new(inner), part: Part::All }
     }
 
@@ -99,6 +114,13 @@ impl<R: Runtime, A: Application, S: Source<R, A>> Pages<R, A, S> {
         runtime.spawn(async move { ring.follow(changes).await });
         // Set once.
         drop(self.inner.started.set(Started { runtime: runtime.clone(), server }));
+    }
+
+    /// Tells in the metrics whom these ports refuse (`quorate_tls_failures_total` with the plane `http`).
+    #[cfg(feature = "tls")]
+    pub fn count(&self, secure: Arc<Secure>) {
+        let mut secured = self.inner.secured.lock().unwrap_or_else(PoisonError::into_inner);
+        secured.push(secure);
     }
 
     /// The probes of the same server, and nothing else.
@@ -131,11 +153,27 @@ impl<R: Runtime, A: Application, S: Source<R, A>> Pages<R, A, S> {
         let Some(Started { server, .. }) = self.inner.started.get() else {
             return Answer::text(503, "starting\n");
         };
-        let figures = self.inner.source.figures(server).await;
+        #[allow(unused_mut, reason = "without TLS nothing is added")]
+        let mut figures = self.inner.source.figures(server).await;
+        #[cfg(feature = "tls")]
+        for (reason, count) in self.refused() {
+            figures.tls_failures("http", "accept", reason, count);
+        }
         let only = request.query.iter().filter(|(name, _)| name == "name[]");
         let only: Vec<_> = only.map(|(_, value)| value.as_str()).collect();
         let page = figures.page(&only);
         Answer { status: 200, content_type: CONTENT_TYPE, body: page.into() }
+    }
+
+    /// By all ports together.
+    #[cfg(feature = "tls")]
+    fn refused(&self) -> BTreeMap<&'static str, u64> {
+        let mut refused = BTreeMap::new();
+        let secured = self.inner.secured.lock().unwrap_or_else(PoisonError::into_inner);
+        for (reason, count) in secured.iter().flat_map(|secure| secure.refused()) {
+            *refused.entry(reason).or_insert(0) += count;
+        }
+        refused
     }
 
     async fn own(&self, request: &Request) -> Answer {

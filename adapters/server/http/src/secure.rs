@@ -1,5 +1,6 @@
 //! TLS around a port: a connection is heard when its handshake is done, and new certificates count while the port is open.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -26,13 +27,21 @@ pub struct Secure {
     accepts_plain: bool,
     /// When the last refusal was told, and how many were not since.
     told: Mutex<(Option<Instant>, u64)>,
+    /// How many there were, by their reasons.
+    refused: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 impl Secure {
     /// With these stores; `accepts_plain`: requests may come without TLS, too.
     pub fn new(tls: ClientTls, accepts_plain: bool) -> Self {
         let tls = Mutex::new(Arc::new(tls));
-        Self { tls, accepts_plain, told: Mutex::default() }
+        Self { tls, accepts_plain, told: Mutex::default(), refused: Mutex::default() }
+    }
+
+    /// How many connections it has refused, by the reason: a word that stays. Those that said nothing are not among them.
+    pub fn refused(&self) -> Vec<(&'static str, u64)> {
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.iter().map(|(reason, count)| (*reason, *count)).collect()
     }
 
     fn tls(&self) -> Arc<ClientTls> {
@@ -75,14 +84,17 @@ impl Secure {
         match heard {
             Ok(stream) => Some(Wire::Tls(Box::new(stream))),
             Err(failure) => {
-                self.tell(&failure, remote, runtime.now());
+                self.refuse(&failure, remote, runtime.now());
                 None
             }
         }
     }
 
-    /// Tells of a refusal, once a minute.
-    fn tell(&self, failure: &Failure, remote: SocketAddr, now: Instant) {
+    /// Counts a refusal, and tells of it, once a minute.
+    fn refuse(&self, failure: &Failure, remote: SocketAddr, now: Instant) {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        *refused.entry(failure.reason.word()).or_insert(0) += 1;
+        drop(refused);
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.0.is_some_and(|at| now.saturating_duration_since(at) < TOLD_EVERY) {
             told.1 += 1;

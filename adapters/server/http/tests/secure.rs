@@ -23,6 +23,7 @@ const ASKED: &str = "GET /healthy HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r
 /// Pages of a server that is yet to start, over TLS with the stores of server 1.
 struct Site {
     at: SocketAddr,
+    secure: Arc<Secure>,
     dir: tempfile::TempDir,
     stranger: Arc<ClientConfig>,
 }
@@ -34,16 +35,17 @@ impl Site {
         let file = |name: &str| StoreFile::new(dir.path().join("1").join(name));
         let mut settings = ClientSettings::new(file("own.pem"), Some(file("trusted.pem")));
         adjust(&mut settings);
-        let secure = Secure::new(ClientTls::open(settings).unwrap(), accepts_plain);
+        let secure = Arc::new(Secure::new(ClientTls::open(settings).unwrap(), accepts_plain));
+        let at_port = Arc::clone(&secure);
         let at = on(&Smol, async move {
             let port = Port::open(Smol, "127.0.0.1:0".parse().unwrap()).await.unwrap();
             let at = port.local_addr();
             let limits = Limits { connections: 4, ..Limits::default() };
             let site = Arc::new(Pages::<Smol>::with(NoMore, Duration::from_secs(2)));
-            Smol.spawn(port.secured(Arc::new(secure)).serve(site, limits));
+            Smol.spawn(port.secured(at_port).serve(site, limits));
             at
         });
-        Self { at, dir, stranger }
+        Self { at, secure, dir, stranger }
     }
 
     /// The status of an answer through a handshake; none if it fails.
@@ -85,6 +87,7 @@ fn requests_are_answered_within_tls_and_without_it_nothing_is() {
     assert_eq!(site.status(&site.stranger), Some(200));
     assert_eq!(get(site.at, "/healthy").0, 0);
     assert_eq!(site.status(&site.stranger), Some(200));
+    assert_eq!(site.secure.refused(), [("plain-on-tls-port", 1)]);
 }
 
 #[test]
@@ -105,6 +108,7 @@ fn where_a_certificate_is_asked_for_who_has_none_or_anothers_is_refused() {
     let trusted = site.dir.path().join("2/trusted.pem");
     std::fs::copy(trusted, other.path().join("2/trusted.pem")).unwrap();
     assert_eq!(site.status(&holder(other.path())), None);
+    assert_eq!(site.secure.refused(), [("no-certificate", 1), ("unknown-authority", 1)]);
 }
 
 #[test]

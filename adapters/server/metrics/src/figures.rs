@@ -131,7 +131,7 @@ impl Figures {
     }
 
     /// One summary of a family of ZooKeeper's that has one for each key (`SummarySet`): with the label `key` on the page, the
-    /// key before the name in words. Those of one name that are put in one behind the other are one family.
+    /// key before the name in words. Those of one name are one family.
     pub fn summary_of(&mut self, name: &str, detail: Detail, key: &str, spread: &Spread) {
         let sample =
             Sample { labels: vec![("key", key.to_owned())], value: Value::Spread(*spread) };
@@ -149,8 +149,7 @@ impl Figures {
         self.add(Kind::Counter, Some(name), Some(page), help, value.into());
     }
 
-    /// A gauge of the page alone, under this very name, with labels. Those of one name that are put in one behind the
-    /// other are one family.
+    /// A gauge of the page alone, under this very name, with labels. Those of one name are one family.
     pub fn on_page(
         &mut self,
         name: &str,
@@ -161,8 +160,7 @@ impl Figures {
         self.put(Kind::Gauge, None, Some(name.to_owned()), help, sample(labels, value.into()));
     }
 
-    /// A counter of the page alone, under this very name, with labels. Those of one name that are put in one behind the
-    /// other are one family.
+    /// A counter of the page alone, under this very name, with labels. Those of one name are one family.
     pub fn counted_on_page(
         &mut self,
         name: &str,
@@ -173,8 +171,16 @@ impl Figures {
         self.put(Kind::Counter, None, Some(name.to_owned()), help, sample(labels, value.into()));
     }
 
-    /// A summary of the page alone, under this very name, with labels: of microseconds, told as seconds. Those of one name that
-    /// are put in one behind the other are one family.
+    /// How often connections did not come to be for what TLS says, or for its lack: of links between servers, of clients and
+    /// for HTTP together.
+    pub fn tls_failures(&mut self, plane: &str, side: &str, reason: &str, count: u64) {
+        let help = "Links, clients and connections for HTTP that did not come to be for what TLS says, or for its lack.";
+        let labels = [("plane", plane), ("side", side), ("reason", reason)];
+        self.counted_on_page("quorate_tls_failures_total", help, &labels, count);
+    }
+
+    /// A summary of the page alone, under this very name, with labels: of microseconds, told as seconds. Those of one name
+    /// are one family.
     pub fn seconds_on_page(
         &mut self,
         name: &str,
@@ -187,8 +193,36 @@ impl Figures {
     }
 
     /// Puts all of another list behind this one.
-    pub fn append(&mut self, mut other: Self) {
-        self.families.append(&mut other.families);
+    pub fn append(&mut self, other: Self) {
+        for family in other.families {
+            match self.begun(
+                family.kind,
+                family.word.as_deref(),
+                family.page.as_deref(),
+                &family.samples,
+            ) {
+                Some(begun) => begun.samples.extend(family.samples),
+                None => self.families.push(family),
+            }
+        }
+    }
+
+    /// The family that these samples with labels are of, if there are some of it already. Whoever reads the page takes no
+    /// family twice, and several parts of a server may count for one.
+    fn begun(
+        &mut self,
+        kind: Kind,
+        word: Option<&str>,
+        page: Option<&str>,
+        samples: &[Sample],
+    ) -> Option<&mut Family> {
+        let same = |family: &Family| {
+            family.page.as_deref() == page && family.kind == kind && family.word.as_deref() == word
+        };
+        // What has no labels is put in once.
+        let labelled = page.is_some() && samples.iter().any(|sample| !sample.labels.is_empty());
+        let families = self.families.iter_mut().filter(|_| labelled);
+        families.rev().find(|family| same(family))
     }
 
     fn add(
@@ -210,13 +244,12 @@ impl Figures {
         help: &str,
         sample: Sample,
     ) {
-        let (word, help) = (word.map(str::to_owned), help.to_owned());
-        if let Some(last) = self.families.last_mut() {
-            if last.page.is_some() && last.page == page && last.kind == kind && last.word == word {
-                return last.samples.push(sample);
-            }
+        let samples = vec![sample];
+        if let Some(begun) = self.begun(kind, word, page.as_deref(), &samples) {
+            return begun.samples.extend(samples);
         }
-        self.families.push(Family { kind, word, page, help, samples: vec![sample] });
+        let (word, help) = (word.map(str::to_owned), help.to_owned());
+        self.families.push(Family { kind, word, page, help, samples });
     }
 }
 

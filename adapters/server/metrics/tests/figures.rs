@@ -116,6 +116,25 @@ fn what_is_told_in_seconds_is_on_the_page_alone() {
     assert_eq!(figures.words(), "");
 }
 
+/// Who reads the page takes no family twice, and several parts of a server tell of one.
+#[test]
+fn a_family_is_on_the_page_once_whoever_tells_of_it() {
+    let mut figures = Figures::default();
+    figures.tls_failures("quorum", "dial", "expired", 2);
+    figures.gauge("quorum_size", 3_u64);
+    figures.tls_failures("client", "accept", "expired", 3);
+    let mut others = Figures::default();
+    others.tls_failures("http", "accept", "expired", 4);
+    others.gauge("uptime", 5_u64);
+    figures.append(others);
+    let page = figures.page(&[]);
+    let began = |line: &str| line.starts_with("# TYPE ");
+    assert_eq!(page.lines().filter(|line| began(line)).count(), 3, "{page}");
+    let told: Vec<_> = page.lines().filter(|line| line.starts_with("quorate_tls_")).collect();
+    let told: Vec<_> = told.iter().map(|line| line.rsplit(' ').next().unwrap()).collect();
+    assert_eq!(told, ["2.0", "3.0", "4.0"], "{page}");
+}
+
 /// Two may have one name on the page, and one of them none in words.
 #[test]
 fn what_is_on_the_page_alone_is_no_word_of_the_figure_before_it() {

@@ -65,6 +65,10 @@ pub(crate) async fn open(
             Shows::Metrics => pages.only_metrics(),
             Shows::Probes => pages.only_probes(),
         });
+        #[cfg(feature = "tls")]
+        if let Some(secure) = &secure {
+            pages.count(Arc::clone(secure));
+        }
         for at in resolve(address).await? {
             let port = Port::open(Tokio, at).await.map_err(failed)?;
             let (at, tls) = (port.local_addr(), secure.is_some());

@@ -375,6 +375,14 @@ fn storm(ensemble: &Ensemble, [gone, first]: [usize; 2]) {
 
 /// Prometheus' own tool reads it.
 fn promtool(page: &str) {
+    let families: Vec<_> = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+    let mut once = families.clone();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(once.len(), families.len(), "twice: {page}");
+    let odd =
+        |family: &&&str| family.starts_with("quorate_quorate") || family.contains("_total_total");
+    assert_eq!(families.iter().find(odd), None);
     if let Some(said) = common::promtool(&["check", "metrics"], page) {
         // 3: it reads it, and does not like ZooKeeper's names.
         assert!(matches!(said.status.code(), Some(0 | 3)), "{page}\n{said:?}");

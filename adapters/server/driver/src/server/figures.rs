@@ -108,8 +108,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
         #[cfg(feature = "tls")]
         self.secure_links(figures);
         for ((plane, side, reason), count) in shared.tls_failures.all() {
-            let labels = [("plane", plane_name(plane)), ("side", side.word()), ("reason", reason)];
-            figures.counted_on_page("quorate_tls_failures_total", FAILURES, &labels, count);
+            figures.tls_failures(plane_name(plane), side.word(), reason, count);
         }
         for ((plane, dialled, outcome), count) in shared.logins.all() {
             let help = "Logins between servers, and links without where none is required.";
@@ -134,8 +133,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
             figures.on_page("quorate_client_connections", help, &[("tls", word)], count);
         }
         for (reason, count) in failures {
-            let labels = [("plane", "client"), ("side", "accept"), ("reason", reason)];
-            figures.counted_on_page("quorate_tls_failures_total", FAILURES, &labels, count);
+            figures.tls_failures("client", "accept", reason, count);
         }
     }
 
@@ -177,7 +175,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
         figures.counter("snap_count", metrics.snapshots_sent);
         figures.counter("connection_rejected", metrics.refused_clients);
         let help = "Lines of the audit log that were dropped.";
-        figures.own_counter("quorate_audit_dropped_total", help, metrics.audit_dropped);
+        figures.own_counter("audit_dropped", help, metrics.audit_dropped);
         // Where such an error is met the server ends, and what it has counted with it.
         figures.counter("unrecoverable_error_count", 0_u64);
         let own = [
@@ -208,10 +206,6 @@ impl<R: Runtime, A: Application> Server<R, A> {
         }
     }
 }
-
-/// The help of `quorate_tls_failures_total`.
-const FAILURES: &str =
-    "Links and clients that did not come to be for what TLS says, or for its lack.";
 
 const fn plane_name(plane: Plane) -> &'static str {
     match plane {
