@@ -14,6 +14,11 @@ const MODULE: &str = "/seeded/module.rs";
 const USUAL: &str = include_str!("../switches.rs");
 /// How a manifest declares a hunt.
 const HUNT: &str = "[[package.metadata.seeded]]";
+/// How it declares a program, and how none.
+const PROGRAM: &str = "[[bin]]";
+const NO_PROGRAM: &str = "[[package.metadata.program]]";
+/// Where it begins.
+const PACKAGE: &str = "[package]\n";
 /// What stands before the version of all crates.
 const VERSION: &str = "[workspace.package]\nversion = \"";
 
@@ -119,11 +124,21 @@ pub fn seeded(tree: &Tree) -> Result<Tree, SeedErrors> {
     for (path, content) in &mut copy.files {
         if path.ends_with("Cargo.toml") {
             if let Ok(manifest) = std::str::from_utf8(content) {
-                *content = versioned(&manifest.replace(HUNT, "[[test]]")).into_bytes();
+                *content = versioned(&hunting(manifest)).into_bytes();
             }
         }
     }
     if errors.is_empty() { Ok(copy) } else { Err(SeedErrors(errors)) }
+}
+
+/// Declares the hunts of a crate, which then has no program of its own. Cargo builds that for each test, in case it is run: none
+/// is, and where it stands it would be taken for the one without bugs.
+fn hunting(manifest: &str) -> String {
+    if !manifest.contains(HUNT) {
+        return manifest.to_owned();
+    }
+    let manifest = manifest.replace(HUNT, "[[test]]").replace(PROGRAM, NO_PROGRAM);
+    manifest.replacen(PACKAGE, "[package]\nautobins = false\n", 1)
 }
 
 /// Gives all crates a version of their own. Cargo tells crates apart by their names, versions and places in their workspace,
@@ -206,6 +221,19 @@ mod tests {
         assert!(module.contains("    /// It forgets.\n    Forgets,\n"), "{module}");
         assert!(module.contains("= &[\n        Self::Forgets,\n    ];"), "{module}");
         assert!(text("a/Cargo.toml").contains("\n[[test]]\nname = \"seeded\"\n"));
+    }
+
+    /// Where the programs of the workspace are built, those of the copy would take their places.
+    #[test]
+    fn a_crate_with_hunts_has_no_program_and_another_keeps_its_own() {
+        let program = "[package]\nname = \"x\"\n\n[[bin]]\nname = \"x\"\n";
+        let with_hunts = format!("{program}\n[[package.metadata.seeded]]\nname = \"seeded\"\n");
+        let more = [("b/Cargo.toml", program), ("c/Cargo.toml", &*with_hunts)];
+        let copy = seeded(&workspace(&more)).unwrap();
+        assert_eq!(copy.text("b/Cargo.toml"), Some(program));
+        let hunting = copy.text("c/Cargo.toml").unwrap();
+        assert!(hunting.starts_with("[package]\nautobins = false\n"), "{hunting}");
+        assert!(!hunting.contains("[[bin]]") && hunting.contains("[[test]]"), "{hunting}");
     }
 
     #[test]

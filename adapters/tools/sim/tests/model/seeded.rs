@@ -8,6 +8,7 @@
 #![allow(clippy::print_stdout, reason = "its figures are for people: `-- --nocapture`")]
 
 mod checking;
+#[expect(dead_code, reason = "what else a sound run tells")]
 mod sessions;
 
 use std::time::Instant;
