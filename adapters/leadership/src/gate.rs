@@ -146,6 +146,12 @@ impl LeadershipGate {
         resumed
     }
 
+    /// Until when at least this candidate leads; none if it does not, or if nobody knows.
+    pub fn lease(&self) -> Option<Instant> {
+        let state = self.locked();
+        state.leads.and(state.lease)
+    }
+
     /// Leadership is not confirmed until it is [`set`](Self::set) again: no guard is admitted, and
     /// [`Leadership::check`](crate::Leadership::check) fails. Work under way goes on: no other candidate leads
     /// before the lease is over.

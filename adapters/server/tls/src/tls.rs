@@ -101,6 +101,11 @@ impl Tls {
         &self.shown
     }
 
+    /// When its own certificate ends, in seconds since 1970.
+    pub fn ends(&self) -> Option<i64> {
+        self.own.cert.first().and_then(end_of)
+    }
+
     /// The lists of revoked certificates whose next update is overdue now, one sentence for each.
     pub fn overdue(&self) -> Vec<String> {
         self.trust.overdue()

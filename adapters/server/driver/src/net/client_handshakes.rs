@@ -14,6 +14,8 @@ pub(crate) struct ClientHandshakes {
     pub(crate) under_way: AtomicUsize,
     /// Connections through TLS.
     pub(crate) open: AtomicUsize,
+    /// How many there were.
+    pub(crate) made: AtomicU64,
     /// Handshakes that were given up for others.
     pub(crate) evicted: AtomicU64,
 }

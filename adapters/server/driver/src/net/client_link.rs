@@ -13,6 +13,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -77,8 +78,11 @@ pub(super) async fn run<R: Runtime, F: Framing>(
             heard
         }
     };
-    let through_tls = &shared.server.client_handshakes.open;
-    let _secure = wire.is_secure().then(|| Among::new(through_tls));
+    let handshakes = &shared.server.client_handshakes;
+    let _secure = wire.is_secure().then(|| {
+        handshakes.made.fetch_add(1, Ordering::Relaxed);
+        Among::new(&handshakes.open)
+    });
     let client = shared.next_client();
     let line = Arc::new(Line::default());
     let outbound = ClientOutbound::new(&line);

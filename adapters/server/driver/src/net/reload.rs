@@ -86,6 +86,7 @@ impl<R: Runtime> Watch<R> {
                 tracing::info!(event = "tls.reloaded", sid, "new stores, for links to come: {own}");
                 let which = tls.settings().close_on_reload;
                 self.secure.replace(tls);
+                self.shared.secure_links.own_ends(self.secure.ends());
                 self.shared.store_reloads.fetch_add(1, Ordering::Relaxed);
                 (self.seen, self.failed) = (now, false);
                 self.close_untrusted(which).await;

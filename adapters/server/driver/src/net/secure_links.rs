@@ -65,6 +65,10 @@ struct Known {
     up: BTreeMap<LinkId, Up>,
     /// The records of those that have ended.
     before: BTreeMap<(Plane, Option<ServerId>), u64>,
+    /// How many there were.
+    made: BTreeMap<Plane, u64>,
+    /// When the certificate of this server ends, in seconds since 1970.
+    own_ends: Option<i64>,
 }
 
 #[derive(Debug)]
@@ -82,8 +86,35 @@ pub(super) struct IsUp {
 
 impl SecureLinks {
     pub(super) fn enter(&self, id: LinkId, link: SecureLink, since: Instant) -> IsUp {
-        locked(&self.0).up.insert(id, Up { link, since });
+        let mut known = locked(&self.0);
+        *known.made.entry(link.plane).or_insert(0) += 1;
+        known.up.insert(id, Up { link, since });
+        drop(known);
         IsUp { of: self.clone(), link: id }
+    }
+
+    /// How many there were on each plane since the start.
+    pub(crate) fn made(&self, plane: Plane) -> u64 {
+        locked(&self.0).made.get(&plane).copied().unwrap_or(0)
+    }
+
+    /// The certificate that this server shows ends then.
+    pub(crate) fn own_ends(&self, ends: Option<i64>) {
+        locked(&self.0).own_ends = ends;
+    }
+
+    /// When the certificates end that were shown, in seconds since 1970: that of this server (none), and those of members.
+    pub(crate) fn ends(&self) -> BTreeMap<Option<ServerId>, i64> {
+        let known = locked(&self.0);
+        let mut ends: BTreeMap<_, _> =
+            known.own_ends.map(|ends| (None, ends)).into_iter().collect();
+        for Up { link, .. } in known.up.values().filter(|up| up.link.ends < i64::MAX) {
+            if let Some(peer) = link.peer {
+                let soonest = ends.entry(Some(peer)).or_insert(link.ends);
+                *soonest = link.ends.min(*soonest);
+            }
+        }
+        ends
     }
 
     /// It is known now with whom a link is.

@@ -80,6 +80,11 @@ impl Secure {
         self.tls().settings().clone()
     }
 
+    /// When its own certificate ends, in seconds since 1970.
+    pub(crate) fn ends(&self) -> Option<i64> {
+        self.tls().ends()
+    }
+
     /// Whether the other side of a link would be let in with the stores of now; why not.
     pub(super) fn still_trusts(&self, link: &SecureLink) -> Result<(), Failure> {
         self.tls().still_trusts(&link.certificates, link.dialled)

@@ -32,6 +32,7 @@ impl<R: Runtime, A: Application> Server<R, A> {
         self.measured(&mut figures, &peer);
         page(&mut figures, &peer, &metrics);
         self.margin(&mut figures, &peer);
+        self.leading(&mut figures, &peer);
         self.reached(&mut figures);
         refused(&mut figures, &metrics);
         self.links(&mut figures);
@@ -73,6 +74,23 @@ impl<R: Runtime, A: Application> Server<R, A> {
         }
     }
 
+    /// For how long a leader leads at least, and how far its learners are.
+    fn leading(&self, figures: &mut Figures, peer: &PeerStatus) {
+        if peer.state != ServerState::Leading {
+            return;
+        }
+        if let Some(until) = self.handle.gate.lease() {
+            let help = "For how long it leads at least, by the promises of its voters.";
+            let left = until.saturating_duration_since(self.handle.runtime.now());
+            figures.on_page("quorate_lease_remaining_seconds", help, &[], left.as_secs_f64());
+        }
+        for learner in &peer.learners {
+            let help = "1 for a learner that has acknowledged this leader's history, 0 until then.";
+            let labels = [("peer", &*learner.id.to_string())];
+            figures.on_page("quorate_peer_sync_progress", help, &labels, learner.synced);
+        }
+    }
+
     /// How many voters a leader may still lose; where weights or groups count, no number says it.
     fn margin(&self, figures: &mut Figures, peer: &PeerStatus) {
         let membership = self.membership();
@@ -107,8 +125,15 @@ impl<R: Runtime, A: Application> Server<R, A> {
         }
         #[cfg(feature = "tls")]
         self.secure_links(figures);
-        for ((plane, side, reason), count) in shared.tls_failures.all() {
-            figures.tls_failures(plane_name(plane), side.word(), reason, count);
+        let failures = shared.tls_failures.all();
+        for ((plane, side, reason), count) in &failures {
+            figures.tls_failures(plane_name(*plane), side.word(), reason, *count);
+        }
+        #[cfg(feature = "tls")]
+        for plane in [Plane::Election, Plane::Quorum] {
+            let failed = failures.iter().filter(|((of, ..), _)| *of == plane);
+            let failed = failed.map(|(_, count)| count).sum();
+            handshakes(figures, plane_name(plane), shared.secure_links.made(plane), failed);
         }
         for ((plane, dialled, outcome), count) in shared.logins.all() {
             let help = "Logins between servers, and links without where none is required.";
@@ -135,6 +160,8 @@ impl<R: Runtime, A: Application> Server<R, A> {
         for (reason, count) in failures {
             figures.tls_failures("client", "accept", reason, count);
         }
+        let made = handshakes.made.load(Ordering::Relaxed);
+        self::handshakes(figures, "client", made, unsuccessful);
     }
 
     #[cfg(feature = "tls")]
@@ -154,6 +181,13 @@ impl<R: Runtime, A: Application> Server<R, A> {
         let ended = links.all().into_iter().filter(|(_, link)| ended(link.ends)).count();
         let help = "Links that are up with a certificate of the other side that has ended.";
         figures.on_page("quorate_tls_expired_links", help, &[], ended);
+        for (peer, ends) in links.ends() {
+            let help = "When the certificate ends that this server shows, or that a member has shown, since 1970.";
+            let of = if peer.is_some() { "peer" } else { "own" };
+            let peer = peer.unwrap_or(self.handle.shared.id).to_string();
+            let labels = [("use", of), ("peer", &*peer)];
+            figures.on_page("quorate_certificate_expiry_timestamp_seconds", help, &labels, ends);
+        }
     }
 
     fn counters(&self, figures: &mut Figures, metrics: &Metrics) {
@@ -249,6 +283,15 @@ fn gauges(figures: &mut Figures, peer: &PeerStatus, metrics: &Metrics) {
         figures.gauge("leader_uptime", millis(since));
     }
     figures.own_gauge("election_links", "Links for elections.", peer.linked.len());
+}
+
+/// Handshakes of TLS on links, or of clients.
+fn handshakes(figures: &mut Figures, plane: &str, made: u64, failed: u64) {
+    for (result, count) in [("ok", made), ("failed", failed)] {
+        let help = "Handshakes of TLS that came to an end, and connections refused for what TLS says, or for its lack.";
+        let labels = [("plane", plane), ("result", result)];
+        figures.counted_on_page("quorate_tls_handshakes_total", help, &labels, count);
+    }
 }
 
 /// What was refused to others, by reason.

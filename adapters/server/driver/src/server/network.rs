@@ -54,6 +54,7 @@ pub(super) fn network<R: Runtime>(
     }
     #[cfg(feature = "tls")]
     if let (Some(secure), Some(tls)) = (secure, &config.tls) {
+        shared.secure_links.own_ends(secure.ends());
         let (runtime, shared) = (acceptors.runtime.clone(), Arc::clone(shared));
         let watching = reload::watch(runtime, shared, Arc::clone(secure), tls.reload);
         acceptors.spawn(async move { match watching.await {} });

@@ -225,6 +225,15 @@ pub async fn a_leader_whose_voters_are_gone_loses_its_lease<R: Runtime>(stage: S
     stage.until("a lease", || leadership.lease().is_some()).await;
     let first = leadership.lease().unwrap();
     stage.until("a renewal", || leadership.lease().is_some_and(|until| until > first)).await;
+    for (id, server) in ensemble.running() {
+        // At most its 300 ms.
+        let names = ["quorate_lease_remaining_seconds", "quorate_peer_sync_progress"];
+        let page = server.figures().page(&names);
+        let told = page.contains("\nquorate_lease_remaining_seconds 0.");
+        assert_eq!(told, id == leader, "{id}: {page}");
+        let learners = page.matches("quorate_peer_sync_progress{peer=").count();
+        assert_eq!(learners, if id == leader { 2 } else { 0 }, "{id}: {page}");
+    }
     for id in ensemble.ids() {
         if id != leader {
             ensemble.kill(id).await;

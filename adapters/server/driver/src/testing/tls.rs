@@ -1,7 +1,7 @@
 //! Links with TLS around them: who is let in, who is not, and that nothing else changes.
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_lite::io::AsyncWriteExt;
 use futures_rustls::TlsConnector;
@@ -90,6 +90,20 @@ pub async fn servers_form_with_tls_and_go_on_without_their_leader<R: Runtime>(st
     for (id, server) in ensemble.running() {
         assert!(links(server, true) >= 2.0, "{id}");
         assert!(links(server, false) < 1.0, "{id}");
+        for plane in ["election", "quorum"] {
+            let made = format!("quorate_tls_handshakes_total{{plane=\"{plane}\",result=\"ok\"}} ");
+            assert!(figure(server, &made) >= 1.0, "{id} {plane}");
+        }
+        let ends = |of: &str, peer| {
+            let labels = format!("{{use=\"{of}\",peer=\"{peer}\"}} ");
+            figure(server, &format!("quorate_certificate_expiry_timestamp_seconds{labels}"))
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
+        let others = ensemble.ids().into_iter().filter(|other| *other == leader && *other != id);
+        for peer in others {
+            assert!(ends("peer", peer) > now, "{id} of {peer}");
+        }
+        assert!(ends("own", id) > now, "{id}");
     }
     ensemble.kill(leader).await;
     let (next, later) = ensemble.agreed().await;
