@@ -12,12 +12,12 @@
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
-use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use quorate_driver::testing::free_ports;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -36,9 +36,7 @@ struct Ensemble {
 impl Ensemble {
     fn start() -> Self {
         let dir = tempfile::tempdir_in(".").unwrap();
-        let listeners: Vec<_> = (0..9).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-        let free: Vec<_> = listeners.iter().map(|l| l.local_addr().unwrap().port()).collect();
-        drop(listeners);
+        let free = free_ports(9);
         let mut lines = String::new();
         for id in 1..=3 {
             writeln!(lines, "server.{id}=127.0.0.1:{}:{}", free[id - 1], free[id + 2]).unwrap();

@@ -21,7 +21,6 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write as _;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,6 +33,7 @@ use quorate_core::membership::{Member, Membership, Role, ServerAddress};
 use quorate_core::report::{Change, How};
 use quorate_core::txn::{Txn, TxnHeader};
 use quorate_core::zxid::{Epoch, Zxid};
+use quorate_driver::testing::free_ports;
 use quorate_service::ZooKeeper;
 use quorate_storage::snapshot::{Parts, SnapshotWriter};
 use quorate_storage::{Log, OpenOptions};
@@ -164,8 +164,7 @@ struct Ensemble {
 
 impl Ensemble {
     fn new(dir: &Path, window: usize) -> Self {
-        let listeners: Vec<_> = (0..6).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-        let ports: Vec<_> = listeners.iter().map(|l| l.local_addr().unwrap().port()).collect();
+        let ports = free_ports(6);
         let members = ports.chunks(2).zip(1..).map(|(ports, id)| {
             let address = ServerAddress::new("127.0.0.1", ports[0], ports[1]);
             Member::new(ServerId(id), Role::Participant, address)

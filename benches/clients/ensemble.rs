@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use futures_rustls::rustls::ClientConfig;
 use quorate_core::id::ServerId;
-use quorate_driver::testing::member_stores;
+use quorate_driver::testing::{free_ports, member_stores};
 
 use crate::Outcome;
 use crate::client::Client;
@@ -72,10 +72,8 @@ impl Ensemble {
         let dir = tempfile::tempdir_in(target())?;
         let stranger = member_stores(dir.path(), (1..=3).map(ServerId));
         let (mut ports, mut http, mut among) = (Vec::new(), Vec::new(), Vec::new());
-        let free = || -> Outcome<u16> {
-            let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-            Ok(port)
-        };
+        let mut free = free_ports(12).into_iter();
+        let mut free = || free.next().ok_or("no port is free");
         let mut members = String::new();
         for id in 1..=3 {
             let (quorum, election, client) = (free()?, free()?, free()?);
@@ -117,10 +115,28 @@ impl Ensemble {
                 Some(None) => {}
             }
         }
-        for port in &self.ports {
-            until_serving(*port)?;
+        (0..3).try_for_each(|index| self.until_serving(index))
+    }
+
+    fn until_serving(&mut self, index: usize) -> Outcome<()> {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(60) {
+            if ask(self.ports[index], "srvr").is_ok_and(|text| text.contains("Mode: ")) {
+                return Ok(());
+            }
+            if let Some(status) = self.servers[index].try_wait()? {
+                let said = fs::read_to_string(self.said(index))?;
+                return Err(format!("server {} ended ({status}): {said}", index + 1).into());
+            }
+            thread::sleep(Duration::from_millis(20));
         }
-        Ok(())
+        let said = fs::read_to_string(self.said(index))?;
+        Err(format!("server {} does not serve: {said}", index + 1).into())
+    }
+
+    /// The file with what a server says.
+    fn said(&self, index: usize) -> PathBuf {
+        self.dir.path().join(format!("{}.log", index + 1))
     }
 
     fn spawn(&self, index: usize) -> Outcome<Child> {
@@ -132,7 +148,8 @@ impl Ensemble {
             java()
         };
         let file = self.dir.path().join(format!("{}.cfg", index + 1));
-        Ok(command.arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?)
+        let said = fs::File::create(self.said(index))?;
+        Ok(command.arg(&file).stdout(said.try_clone()?).stderr(said).spawn()?)
     }
 
     /// Kills all of them at once.
@@ -239,17 +256,6 @@ fn secured(stores: &Path) -> String {
         "sslQuorum=true\nquorate.ssl.identity=id\nssl.quorum.keyStore.location={stores}/own.pem\n\
          ssl.quorum.trustStore.location={stores}/trusted.pem\n"
     )
-}
-
-fn until_serving(port: u16) -> Outcome<()> {
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(60) {
-        if ask(port, "srvr").is_ok_and(|text| text.contains("Mode: ")) {
-            return Ok(());
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    Err("the servers do not serve".into())
 }
 
 /// What a server answers to a word of four letters.
