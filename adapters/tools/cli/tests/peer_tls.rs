@@ -3,90 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::Output;
 
-use rcgen::{
-    BasicConstraints, Certificate, CertificateParams, DnType, IsCa, KeyPair, KeyUsagePurpose,
-    SanType,
-};
 use serde_json::Value;
 
-use crate::common::{Ensemble, java_is_here, quorate, read, stderr, stdout};
-
-/// Stands where a store's password does; what it opens is not sealed.
-const SECRET: &str = "hunter2-and-more";
-
-/// An authority, and what it has certified.
-struct Authority {
-    certificate: Certificate,
-    key: KeyPair,
-}
-
-impl Authority {
-    fn new(name: &str) -> Self {
-        let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.self_signed(&key).unwrap();
-        Self { certificate, key }
-    }
-
-    /// A certificate for a host and an id, with its key.
-    fn certify(&self, name: &str, host: &str, id: usize) -> String {
-        let mut params = CertificateParams::new([host.to_owned()]).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
-        let urn = format!("urn:quorate:server:{id}").try_into().unwrap();
-        params.subject_alt_names.push(SanType::URI(urn));
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.certificate, &self.key).unwrap();
-        certificate.pem() + &key.serialize_pem()
-    }
-}
-
-/// Three servers with TLS among themselves, each with a certificate of its own; all on one host, so that the ids in them bind.
-struct Secured {
-    ensemble: Ensemble,
-    authority: Authority,
-}
+use crate::common::secured::{Authority, SECRET, Secured, WITH_IDS};
+use crate::common::{java_is_here, quorate, read, stderr, stdout};
 
 impl Secured {
-    fn new(lines: &str) -> Self {
-        let ensemble = Ensemble::new(&["participant"; 3], lines);
-        let secured = Self { ensemble, authority: Authority::new("an authority") };
-        secured.write("trusted.pem", &secured.authority.certificate.pem());
-        for id in 1..=3 {
-            let own = secured.authority.certify(&format!("server {id}"), "127.0.0.1", id);
-            secured.write(&format!("{id}.pem"), &own);
-            let cfg = secured.ensemble.cfg(id);
-            let stores = secured.stores(&format!("{id}.pem"), "trusted.pem");
-            fs::write(&cfg, format!("{}\n{stores}\n", read(&cfg))).unwrap();
-        }
-        secured
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.ensemble.dir.path().join(name)
-    }
-
-    /// As the owner alone may read it.
-    fn write(&self, name: &str, text: &str) {
-        fs::write(self.path(name), text).unwrap();
-        let owners = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-        fs::set_permissions(self.path(name), owners).unwrap();
-    }
-
-    fn stores(&self, own: &str, trusted: &str) -> String {
-        format!(
-            "ssl.quorum.keyStore.location={}\nssl.quorum.keyStore.password={SECRET}\n\
-             ssl.quorum.trustStore.location={}\n",
-            self.path(own).display(),
-            self.path(trusted).display()
-        )
-    }
-
     /// What an operator says with `--tls`: a certificate of this authority, for this host and the id of no server.
     fn operator(&self, by: &Authority, host: &str) -> String {
         self.write("operator.pem", &by.certify("an operator", host, 1000));
@@ -149,8 +73,6 @@ fn because(report: &Value, server: usize) -> String {
     let is_it = |place: &&Value| place["what"] == "election port" && place["server"] == server;
     places.iter().find(is_it).map_or(String::new(), |place| place["because"].to_string())
 }
-
-const WITH_IDS: &str = "sslQuorum=true\nquorate.ssl.identity=id";
 
 #[test]
 fn ports_that_speak_tls_are_known_by_it_and_are_neither_dead_nor_open() {

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
+pub mod secured;
+
 pub const QUORATE: &str = env!("CARGO_BIN_EXE_quorate");
 const PATIENCE: Duration = Duration::from_secs(30);
 
