@@ -98,6 +98,10 @@ impl Config {
 
     /// Comes to all servers through TLS: with whom they have to be certified by, and this candidate's own certificate. Each
     /// has to name the host that it is reached by. Hosts with `tcp://` before them are reached without all the same.
+    ///
+    /// zookeeper-client computes with rustls's default. A program into which both aws-lc-rs and ring are compiled, by whatever of
+    /// its packages, has to say at its start which that is (`rustls::crypto::CryptoProvider::install_default`); rustls
+    /// panics otherwise.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(mut self, options: TlsOptions) -> Self {
