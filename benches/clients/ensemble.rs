@@ -315,13 +315,13 @@ fn java() -> Command {
     command
 }
 
-/// Where cargo builds.
+/// Where cargo has built this.
 pub(crate) fn target() -> PathBuf {
     let program = std::env::current_exe().unwrap_or_default();
-    program.ancestors().nth(3).unwrap_or(Path::new(".")).to_owned()
+    program.ancestors().nth(2).unwrap_or(Path::new(".")).to_owned()
 }
 
-/// The program that is measured.
+/// The program that is measured, built as this is.
 pub(crate) fn quorate() -> PathBuf {
-    target().join("release/quorate")
+    target().join("quorate")
 }
