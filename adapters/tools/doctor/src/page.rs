@@ -9,15 +9,10 @@ pub type Paint<'a> = &'a dyn Fn(Level, &str) -> String;
 /// The text of a report.
 pub fn text(report: &Report, paint: Paint<'_>) -> String {
     let mut text = String::new();
-    let mut rest: Vec<&Finding> = report.findings.iter().collect();
-    while let Some(first) = rest.first().copied() {
-        // What is true of several servers alike is told once.
-        let key = |finding: &Finding| (finding.rule, finding.level, finding.finding.clone());
-        let is_alike = |other: &&Finding| key(other) == key(first);
-        let (alike, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(is_alike);
-        text += &shown(&alike, first, paint);
+    let told = told(report);
+    for alike in &told {
+        text += &shown(alike, paint);
         text.push('\n');
-        rest = others;
     }
     if !report.not_looked_at.is_empty() {
         text += "not looked at\n";
@@ -29,11 +24,28 @@ pub fn text(report: &Report, paint: Paint<'_>) -> String {
         }
         text.push('\n');
     }
-    text + &summary(report)
+    text + &summary(report, &told)
 }
 
-/// A finding, in three to eight lines.
-fn shown(alike: &[&Finding], finding: &Finding, paint: Paint<'_>) -> String {
+/// What is told: findings that say the same of several servers together.
+fn told(report: &Report) -> Vec<Vec<&Finding>> {
+    let key = |finding: &Finding| (finding.rule, finding.level, finding.finding.clone());
+    let mut told: Vec<Vec<&Finding>> = Vec::new();
+    for finding in &report.findings {
+        let is_alike = |alike: &&mut Vec<&Finding>| {
+            alike.first().is_some_and(|first| key(first) == key(finding))
+        };
+        match told.iter_mut().find(is_alike) {
+            Some(alike) => alike.push(finding),
+            None => told.push(vec![finding]),
+        }
+    }
+    told
+}
+
+/// What is said of some servers alike, in three to eight lines.
+fn shown(alike: &[&Finding], paint: Paint<'_>) -> String {
+    let Some(finding) = alike.first() else { return String::new() };
     let level = finding.level.to_string();
     let head = paint(finding.level, &format!("{level:<8} {}", finding.rule));
     let subjects: Vec<_> = alike.iter().map(|finding| finding.subject.to_string()).collect();
@@ -56,18 +68,20 @@ fn not_looked(place: &NotLooked) -> String {
     format!("  {}{server}{address}: {}\n", place.what, place.because)
 }
 
-fn summary(report: &Report) -> String {
-    let count = |number: usize, what: &str| {
+/// How much was told, and of how many members.
+fn summary(report: &Report, told: &[Vec<&Finding>]) -> String {
+    let count = |level: Level, what: &str| {
+        let is_of = |alike: &&Vec<&Finding>| alike.first().is_some_and(|of| of.level == level);
+        let number = told.iter().filter(is_of).count();
         let s = if number == 1 { "" } else { "s" };
         format!("{number} {what}{s}")
     };
-    let all = report.summary;
     let (answered, members) = report.members;
     format!(
         "{}, {}, {}; looked at {answered} of {members} members\n",
-        count(all.error, "error"),
-        count(all.warning, "warning"),
-        count(all.notice, "notice"),
+        count(Level::Error, "error"),
+        count(Level::Warning, "warning"),
+        count(Level::Notice, "notice"),
     )
 }
 

@@ -1,6 +1,6 @@
 //! The report, as text and as JSON.
 
-use quorate_doctor::{Level, Looks, Report, Silence, diagnose, text};
+use quorate_doctor::{Level, Looks, Report, Silence, Subject, diagnose, text};
 
 use crate::ensemble::{follower, leader, looking, silent, twice};
 
@@ -38,6 +38,21 @@ fn text_has_the_worst_first_what_was_not_looked_at_and_a_last_line() {
            client port of server 1 (zk1:2181): connection refused\n\n\
          1 error, 0 warnings, 1 notice; looked at 2 of 3 members\n"
     );
+}
+
+#[test]
+fn what_is_so_of_several_servers_is_told_once_and_counted_as_it_is_told() {
+    let mut report = report();
+    let mut of_another = report.findings[0].clone();
+    of_another.subject = Subject::host("zk2");
+    report.findings.insert(1, of_another);
+    let shown = text(&report, &|_, text| text.to_owned());
+    assert!(shown.starts_with("error    live.port-closed  server 1; zk2\n"), "{shown}");
+    assert!(
+        shown.ends_with("1 error, 0 warnings, 1 notice; looked at 2 of 3 members\n"),
+        "{shown}"
+    );
+    assert_eq!(shown.matches("live.port-closed").count(), 1, "{shown}");
 }
 
 #[test]
