@@ -36,9 +36,10 @@ pub(crate) struct Arguments {
 enum Act {
     /// Read the stores that a zoo.cfg names, as the server would.
     ///
-    /// Takes `ssl.quorum.keyStore.*` and `ssl.quorum.trustStore.*`, with or without `zookeeper.` before them; JKS, PKCS12
-    /// and PEM. Says of each certificate for whom it is, who issued it, when it ends, what it may be used for, and which
-    /// members of the ensemble it names. Exits with 1 if the server could not use what is there.
+    /// Takes `ssl.quorum.keyStore.*` and `ssl.quorum.trustStore.*`, with or without `zookeeper.` before them, and the same of
+    /// `ssl.*` where clients come with TLS, and of `metricsProvider.ssl.*` where scrapers do; JKS, PKCS12 and PEM. Says of
+    /// each certificate for whom it is, who issued it, when it ends, what it may be used for, and which members of the
+    /// ensemble it names. Exits with 1 if the server could not use what is there.
     Check(CheckArguments),
     /// Write a script that makes a development authority and stores for each member. NEVER FOR PRODUCTION.
     ///
@@ -69,8 +70,9 @@ fn check(arguments: &CheckArguments) -> Result<(), Failure> {
     let settings = read(zoo_cfg).map_err(|error| Failure::usage(error.to_string()))?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-    let found = Found::of(&settings, now);
-    page::print(&settings, &found, now, *json);
+    let all = settings.stores().map(|stores| (stores, Found::in_stores(&settings, stores, now)));
+    let all: Vec<_> = all.collect();
+    page::print(&settings, &all, now, *json);
     // All has been said on stdout.
-    if found.is_well() { Ok(()) } else { Err(Failure::failed("")) }
+    if page::is_well(&all) { Ok(()) } else { Err(Failure::failed("")) }
 }

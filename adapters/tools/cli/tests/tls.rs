@@ -61,6 +61,47 @@ fn what_a_server_could_not_use_is_told_all_at_once() {
     assert_eq!((output.status.code(), &found["ok"]), (Some(1), &false.into()));
 }
 
+/// A configuration of a server that has no TLS with the others.
+fn of_others(lines: &str) -> (Option<i32>, Value) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), format!("server.1=zk1.test:2888:3888\n{lines}")).unwrap();
+    let output = quorate(["tls", "check", "--json", file.path().to_str().unwrap()]);
+    (output.status.code(), serde_json::from_str(stdout(&output)).unwrap())
+}
+
+#[test]
+fn stores_for_clients_and_for_scrapers_are_read_where_they_come_with_tls() {
+    let of = |prefix: &str, key: &str, trust: &str| {
+        format!(
+            "{prefix}.keyStore.location={FIXTURES}/{key}\n{prefix}.keyStore.password={SECRET}\n\
+             {prefix}.trustStore.location={FIXTURES}/{trust}\n{prefix}.trustStore.password={SECRET}\n"
+        )
+    };
+    let clients = of("ssl", "accepts-only.pem", "trust.p12");
+    let scrapers = of("metricsProvider.ssl", "keytool-ec.jks", "trust.p12");
+    let ports = "secureClientPort=2281\nmetricsProvider.httpsPort=7443\n";
+    let (code, found) = of_others(&format!("{ports}{clients}{scrapers}"));
+    assert_eq!((code, &found["ok"]), (Some(0), &true.into()), "{found}");
+    assert_eq!(found["key_store"], Value::Null, "nobody asks for it");
+    assert_eq!(found["clients"]["key_store"]["chain"].as_array().unwrap().len(), 2, "{found}");
+    assert_eq!(found["metrics"]["key_store"]["alias"], "ec1");
+
+    let (code, found) = of_others(&format!("{ports}{clients}"));
+    let errors = &found["errors"];
+    assert_eq!(code, Some(1), "{found}");
+    assert_eq!(errors[0], "metricsProvider.ssl.keyStore.location is not set");
+    assert_eq!(errors[1], "metricsProvider.ssl.trustStore.location is not set");
+    let asked_nothing = "metricsProvider.ssl.need.client.auth=false\n";
+    let (_, found) = of_others(&format!("{ports}{clients}{asked_nothing}"));
+    assert_eq!(found["errors"].as_array().unwrap().len(), 1, "{found}");
+
+    let (code, found) = of_others(&format!("sslQuorum=true\n{ports}{clients}{scrapers}"));
+    assert_eq!(code, Some(1), "{found}");
+    assert_eq!(found["errors"][0], "ssl.quorum.keyStore.location is not set");
+    let (code, _) = of_others(&of("ssl", "nothing.p12", "nothing.p12"));
+    assert_eq!(code, Some(1), "no port has TLS, and no store between servers is there");
+}
+
 #[test]
 fn a_file_that_is_not_there_is_a_wrong_argument() {
     let output = quorate(["tls", "check", "/nowhere/zoo.cfg"]);

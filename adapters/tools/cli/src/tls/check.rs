@@ -12,7 +12,7 @@ use quorate_tokio::core::id::ServerId;
 use quorate_tokio::core::membership::Member;
 use thiserror::Error;
 
-use super::settings::{Settings, Store};
+use super::settings::{Peers, Settings, Store, Stores};
 
 /// All that was found.
 #[derive(Debug)]
@@ -69,8 +69,13 @@ enum Unread {
 }
 
 impl Found {
-    /// Reads both stores; `now` in seconds since 1970.
+    /// Reads both stores of links between servers; `now` in seconds since 1970.
     pub(crate) fn of(settings: &Settings, now: i64) -> Self {
+        Self::in_stores(settings, &settings.servers, now)
+    }
+
+    /// Reads these.
+    pub(super) fn in_stores(settings: &Settings, stores: &Stores, now: i64) -> Self {
         let mut found = Self {
             own: None,
             trusted: Vec::new(),
@@ -79,18 +84,29 @@ impl Found {
             unread: Vec::new(),
             java_cannot: Vec::new(),
         };
-        let own = found.open(settings.key_store.as_ref(), "keyStore", key_store);
-        let trusted = found.open(settings.trust_store.as_ref(), "trustStore", trust_store);
+        let (key, trust) = (stores.key_store.as_ref(), stores.trust_store.as_ref());
+        let own = match key {
+            Some(store) => found.open(store, key_store),
+            None => found.unset(stores.peers, "keyStore"),
+        };
+        let trusted = match trust {
+            Some(store) => found.open(store, trust_store),
+            None if !stores.asks => None,
+            None => found.unset(stores.peers, "trustStore"),
+        };
         if let Some(TrustStore { certificates, notices, .. }) = &trusted {
-            found.tell(settings.trust_store.as_ref(), notices);
+            found.tell(trust, notices);
             found.trusted = shown(certificates, &settings.members);
-            found.times(settings.trust_store.as_ref(), now, false);
+            found.times(trust, now, false);
         }
         if let Some(own) = own {
-            found.tell(settings.key_store.as_ref(), &own.notices);
+            found.tell(key, &own.notices);
             found.own = Some((own.alias.clone(), shown(&own.chain, &settings.members)));
-            found.times(settings.key_store.as_ref(), now, true);
-            found.judge(settings, &own, trusted.as_ref());
+            found.times(key, now, true);
+            match stores.peers {
+                Peers::Servers => found.judge(settings, key, &own, trusted.as_ref()),
+                Peers::Clients | Peers::Scrapers => found.judge_for_others(key),
+            }
         }
         found
     }
@@ -99,13 +115,14 @@ impl Found {
         self.problems.is_empty()
     }
 
-    fn open<T>(&mut self, store: Option<&Store>, which: &str, read: Reader<T>) -> Option<T> {
-        let Some(store) = store else {
-            let what = format!("ssl.quorum.{which}.location is not set");
-            self.problems.push(what.clone());
-            self.unread.push(what);
-            return None;
-        };
+    fn unset<T>(&mut self, peers: Peers, which: &str) -> Option<T> {
+        let what = format!("{}.{which}.location is not set", peers.prefix());
+        self.problems.push(what.clone());
+        self.unread.push(what);
+        None
+    }
+
+    fn open<T>(&mut self, store: &Store, read: Reader<T>) -> Option<T> {
         let file = store.file.display().to_string();
         let opened = || -> Result<T, Unread> {
             let kind =
@@ -164,8 +181,14 @@ impl Found {
     }
 
     /// What a peer would say of the own certificate.
-    fn judge(&mut self, settings: &Settings, own: &KeyStore, trusted: Option<&TrustStore>) {
-        let file = named(settings.key_store.as_ref());
+    fn judge(
+        &mut self,
+        settings: &Settings,
+        store: Option<&Store>,
+        own: &KeyStore,
+        trusted: Option<&TrustStore>,
+    ) {
+        let file = named(store);
         if let Err(error) = usable_by_a_member(own) {
             self.problems.push(format!("{file}: {error}"));
         }
@@ -199,6 +222,18 @@ impl Found {
             );
             self.notices.push(notice);
         }
+    }
+
+    /// What one who only dials would say of it. What name he knows this server by is not known here.
+    fn judge_for_others(&mut self, store: Option<&Store>) {
+        let leaf = self.own.as_ref().and_then(|(_, chain)| chain.first());
+        let add = match leaf.map(|leaf| leaf.uses) {
+            Some(uses) if !uses.accept => "serverAuth to its extended key usage",
+            Some(uses) if !uses.sign => "digitalSignature to its key usage",
+            _ => return,
+        };
+        let file = named(store);
+        self.problems.push(format!("{file}: the certificate may not accept: add {add}"));
     }
 }
 

@@ -5,47 +5,68 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::check::{Found, Shown};
-use super::settings::{Settings, Store};
+use super::settings::{Peers, Settings, Store, Stores};
 use crate::utc::utc_of_seconds;
 
+/// Stores, and what was found in them.
+pub(super) type Looked<'a> = (&'a Stores, Found);
+
 /// Prints it; `now` in seconds since 1970.
-pub(super) fn print(settings: &Settings, found: &Found, now: i64, as_json: bool) {
+pub(super) fn print(settings: &Settings, all: &[Looked<'_>], now: i64, as_json: bool) {
     let text =
-        if as_json { format!("{}\n", json(settings, found)) } else { text(settings, found, now) };
+        if as_json { format!("{}\n", json(settings, all)) } else { text(settings, all, now) };
     // A reader that has gone wants no more.
     drop(io::stdout().lock().write_all(text.as_bytes()));
 }
 
-fn text(settings: &Settings, found: &Found, now: i64) -> String {
+fn text(settings: &Settings, all: &[Looked<'_>], now: i64) -> String {
     let mut out = format!("{}", settings.file.display());
     if let Some(id) = settings.own {
         out += &format!(", server.{}", id.0);
     }
     out += "\n";
-    if let (Some(store), Some((alias, chain))) = (&settings.key_store, &found.own) {
+    for (stores, found) in all {
+        out += &stores_text(settings, stores, found, now);
+    }
+    out += "\n";
+    for notice in all.iter().flat_map(|(_, found)| &found.notices) {
+        out += &format!("notice: {notice}\n");
+    }
+    for problem in all.iter().flat_map(|(_, found)| &found.problems) {
+        out += &format!("error: {problem}\n");
+    }
+    out += match is_well(all) {
+        true => "the server can use these stores\n",
+        false => "the server cannot use these stores as they are\n",
+    };
+    out
+}
+
+/// Whether all can be used.
+pub(super) fn is_well(all: &[Looked<'_>]) -> bool {
+    all.iter().all(|(_, found)| found.is_well())
+}
+
+fn stores_text(settings: &Settings, stores: &Stores, found: &Found, now: i64) -> String {
+    let whom = match stores.peers {
+        Peers::Servers => "",
+        Peers::Clients => " for clients",
+        Peers::Scrapers => " for scrapers",
+    };
+    let mut out = String::new();
+    if let (Some(store), Some((alias, chain))) = (&stores.key_store, &found.own) {
         let alias = alias.as_ref().map(|alias| format!(", key \"{alias}\"")).unwrap_or_default();
-        out += &format!("\nkey store {}{alias}\n", store.file.display());
+        out += &format!("\nkey store{whom} {}{alias}\n", store.file.display());
         for certificate in chain {
             out += &certificate_text(settings, certificate, now);
         }
     }
-    if let (Some(store), false) = (&settings.trust_store, found.trusted.is_empty()) {
-        out += &format!("\ntrust store {}\n", store.file.display());
+    if let (Some(store), false) = (&stores.trust_store, found.trusted.is_empty()) {
+        out += &format!("\ntrust store{whom} {}\n", store.file.display());
         for certificate in &found.trusted {
             out += &certificate_text(settings, certificate, now);
         }
     }
-    out += "\n";
-    for notice in &found.notices {
-        out += &format!("notice: {notice}\n");
-    }
-    for problem in &found.problems {
-        out += &format!("error: {problem}\n");
-    }
-    out += match found.is_well() {
-        true => "the server can use these stores\n",
-        false => "the server cannot use these stores as they are\n",
-    };
     out
 }
 
@@ -103,25 +124,42 @@ fn uses(shown: &Shown) -> Vec<&'static str> {
     all.into_iter().filter(|(_, may)| *may).map(|(name, _)| name).collect()
 }
 
-fn json(settings: &Settings, found: &Found) -> Value {
+fn json(settings: &Settings, all: &[Looked<'_>]) -> Value {
+    let strings = |of: fn(&Found) -> &Vec<String>| -> Vec<&String> {
+        all.iter().flat_map(|(_, found)| of(found)).collect()
+    };
+    let mut whole = json!({
+        "file": settings.file.display().to_string(),
+        "server": settings.own.map(|id| id.0),
+        "key_store": Value::Null,
+        "trust_store": Value::Null,
+        "notices": strings(|found| &found.notices),
+        "errors": strings(|found| &found.problems),
+        "ok": is_well(all),
+    });
+    for (stores, found) in all {
+        let both = stores_json(stores, found);
+        match stores.peers {
+            Peers::Servers => both.into_iter().for_each(|(key, value)| whole[key] = value),
+            Peers::Clients => whole["clients"] = both.into_iter().collect(),
+            Peers::Scrapers => whole["metrics"] = both.into_iter().collect(),
+        }
+    }
+    whole
+}
+
+fn stores_json(stores: &Stores, found: &Found) -> [(&'static str, Value); 2] {
     let store =
         |store: &Option<Store>| store.as_ref().map(|store| store.file.display().to_string());
     let (alias, chain) = match &found.own {
         Some((alias, chain)) => (alias.clone(), chain.iter().map(certificate_json).collect()),
         None => (None, Vec::new()),
     };
-    json!({
-        "file": settings.file.display().to_string(),
-        "server": settings.own.map(|id| id.0),
-        "key_store": { "file": store(&settings.key_store), "alias": alias, "chain": chain },
-        "trust_store": {
-            "file": store(&settings.trust_store),
-            "certificates": found.trusted.iter().map(certificate_json).collect::<Vec<_>>(),
-        },
-        "notices": found.notices,
-        "errors": found.problems,
-        "ok": found.is_well(),
-    })
+    let trusted = found.trusted.iter().map(certificate_json).collect::<Vec<_>>();
+    [
+        ("key_store", json!({ "file": store(&stores.key_store), "alias": alias, "chain": chain })),
+        ("trust_store", json!({ "file": store(&stores.trust_store), "certificates": trusted })),
+    ]
 }
 
 fn certificate_json(shown: &Shown) -> Value {

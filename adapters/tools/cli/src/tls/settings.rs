@@ -1,4 +1,4 @@
-//! What a `zoo.cfg` says of stores, and of the members that certificates are for.
+//! What a `zoo.cfg` says of stores, for links between servers, clients and scrapers, and of the members that certificates are for.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,14 +15,56 @@ use thiserror::Error;
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(super) file: PathBuf,
-    pub(super) key_store: Option<Store>,
-    pub(super) trust_store: Option<Store>,
+    /// Those between servers, whether there is TLS among them or not.
+    pub(super) servers: Stores,
+    /// Those for others, of ports that speak TLS.
+    pub(super) others: Vec<Stores>,
     pub(super) members: Vec<Member>,
     /// Which of them it is for, if `myid` says it.
     pub(super) own: Option<ServerId>,
     /// `portUnification`.
-    #[cfg(feature = "tls")]
     is_both: bool,
+    /// `sslQuorum`.
+    is_only: bool,
+}
+
+impl Settings {
+    /// The stores that the server reads; those between servers if it reads none.
+    pub(super) fn stores(&self) -> impl Iterator<Item = &Stores> {
+        let Stores { key_store, trust_store, .. } = &self.servers;
+        let has_some = key_store.is_some() || trust_store.is_some();
+        let read = has_some || self.is_both || self.is_only || self.others.is_empty();
+        Some(&self.servers).filter(|_| read).into_iter().chain(&self.others)
+    }
+}
+
+/// Who is at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Peers {
+    Servers,
+    Clients,
+    Scrapers,
+}
+
+impl Peers {
+    /// With what the settings of their stores begin.
+    pub(super) const fn prefix(self) -> &'static str {
+        match self {
+            Self::Servers => "ssl.quorum",
+            Self::Clients => "ssl",
+            Self::Scrapers => "metricsProvider.ssl",
+        }
+    }
+}
+
+/// The key and the certificates that the server shows to some, and whose certificates it trusts among them.
+#[derive(Debug)]
+pub(super) struct Stores {
+    pub(super) peers: Peers,
+    pub(super) key_store: Option<Store>,
+    pub(super) trust_store: Option<Store>,
+    /// Whether it asks them for certificates.
+    pub(super) asks: bool,
 }
 
 #[cfg(feature = "tls")]
@@ -34,7 +76,7 @@ impl Settings {
 
     /// The key store and the trust store.
     pub(crate) fn into_stores(self) -> (Option<Store>, Option<Store>) {
-        (self.key_store, self.trust_store)
+        (self.servers.key_store, self.servers.trust_store)
     }
 }
 
@@ -88,16 +130,48 @@ pub(crate) fn read(file: &Path) -> Result<Settings, SettingsError> {
     });
     Ok(Settings {
         file: file.to_owned(),
-        key_store: store(&read.keys, "ssl.quorum.keyStore"),
-        trust_store: store(&read.keys, "ssl.quorum.trustStore"),
-        #[cfg(feature = "tls")]
-        is_both: read
-            .keys
-            .get("portUnification")
-            .is_some_and(|both| both.eq_ignore_ascii_case("true")),
+        servers: read.stores(Peers::Servers, true),
+        others: [read.for_clients(own), read.for_scrapers()].into_iter().flatten().collect(),
+        is_both: read.is_on("portUnification"),
+        is_only: read.is_on("sslQuorum"),
         members: read.members,
         own,
     })
+}
+
+impl Read {
+    fn is_on(&self, key: &str) -> bool {
+        self.keys.get(key).is_some_and(|value| value.eq_ignore_ascii_case("true"))
+    }
+
+    fn is_off(&self, key: &str) -> bool {
+        self.keys.get(key).is_some_and(|value| value.eq_ignore_ascii_case("false"))
+    }
+
+    fn has_port(&self, key: &str) -> bool {
+        self.keys.get(key).is_some_and(|port| port.parse().is_ok_and(|port: u16| port > 0))
+    }
+
+    fn stores(&self, peers: Peers, asks: bool) -> Stores {
+        let of = |which: &str| store(&self.keys, &format!("{}.{which}", peers.prefix()));
+        Stores { peers, key_store: of("keyStore"), trust_store: of("trustStore"), asks }
+    }
+
+    /// `own`: who this server is, if that is known.
+    fn for_clients(&self, own: Option<ServerId>) -> Option<Stores> {
+        let is_own = |member: &&Member| own.is_none_or(|own| member.id == own);
+        let by_line = self.members.iter().filter(is_own).any(|of| of.secure_client.is_some());
+        let by_line = by_line && self.keys.contains_key("ssl.keyStore.location");
+        let secure = self.has_port("secureClientPort") || self.is_on("client.portUnification");
+        let asks = self.keys.get("ssl.clientAuth").is_none_or(|auth| auth != "none");
+        (secure || by_line).then(|| self.stores(Peers::Clients, asks))
+    }
+
+    fn for_scrapers(&self) -> Option<Stores> {
+        let asks = !self.is_off("metricsProvider.ssl.need.client.auth");
+        let secure = self.has_port("metricsProvider.httpsPort");
+        secure.then(|| self.stores(Peers::Scrapers, asks))
+    }
 }
 
 /// The key store and the trust store that the settings of a client name.
