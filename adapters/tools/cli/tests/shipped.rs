@@ -10,7 +10,8 @@ use std::process::{Command, Output, Stdio};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::common::{Ensemble, QUORATE, free_port, promtool, quorate, stderr, stdout, until};
+use crate::common::secured::{Secured, WITH_IDS};
+use crate::common::{QUORATE, free_port, promtool, quorate, stderr, stdout, until};
 
 /// What ZooKeeper's sample rules, the dashboard "ZooKeeper by Prometheus" (Grafana 10465), Grafana's own collection and its
 /// mixins ask for, but for figures of the JVM.
@@ -84,10 +85,10 @@ const ASKED_FOR: [&str; 67] = [
     "quorate_refused_total",
 ];
 
-/// Three servers with metrics, of which those that asked in vain say so, and what they tell all together.
+/// Three servers with metrics, and TLS among them, of which those that asked in vain say so; and what they tell all together.
 #[test]
 fn every_figure_that_dashboards_and_alerts_ask_for_is_told() {
-    let ensemble = Ensemble::new(&["participant"; 3], "");
+    let Secured { ensemble, .. } = Secured::new(WITH_IDS);
     let ports: Vec<_> = (1..=3).map(|id| (free_port(), free_port(), id)).collect();
     for (metrics, probes, id) in &ports {
         let provider = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider";
@@ -171,7 +172,7 @@ fn figures(expression: &str) -> Vec<String> {
         let (taken, called) = (std::mem::take(&mut word), character == '(');
         let lists_labels = ["by", "on", "without", "ignoring", "group_left", "group_right"];
         labels_follow |= lists_labels.contains(&&*taken);
-        let keywords = ["and", "or", "unless", "bool", "offset", "max", "count_values"];
+        let keywords = ["and", "or", "unless", "bool", "offset", "max", "min", "count_values"];
         let keyword = keywords.contains(&&*taken);
         let is_name = taken.starts_with(|first: char| first.is_ascii_lowercase());
         if is_name && !called && !keyword && !labels_follow && inside.is_empty() {
@@ -197,6 +198,7 @@ fn figures(expression: &str) -> Vec<String> {
 fn names_are_found_in_expressions() {
     for (expression, expected) in [
         ("rate(a_sum{x=~\"b c\"}[5m]) / rate(a_count[5m]) > 20", vec!["a_sum", "a_count"]),
+        ("min by (job, peer) (zk) - time() < 7", vec!["zk"]),
         ("max by (job) (zk) - on (job) group_right () zk2 > 1000", vec!["zk", "zk2"]),
         ("count_values by (job) (\"epoch\", e and on (job, instance) l) > 1", vec!["e", "l"]),
         ("a < 1 * 1024 or predict_linear(b[6h], 24 * 3600) < 0", vec!["a", "b"]),
