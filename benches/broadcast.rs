@@ -172,12 +172,16 @@ async fn main() {
 
 /// Runs the command for one round.
 fn quorate(load: Load, seconds: u64) -> Round {
-    let mut command = Command::new(env!("CARGO"));
-    command.args(["run", "--quiet", "--package", "quorate"]);
-    // As a test it is built like the others.
-    let measured = std::env::args().any(|word| word == "--bench");
-    command.args(measured.then_some("--release"));
-    command.args(["--", "bench", "broadcast", "--json", "--servers", "3"]);
+    let mut command = if std::env::args().any(|word| word == "--bench") {
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["run", "--quiet", "--release", "--package", "quorate", "--"]);
+        command
+    } else {
+        // As a test it takes what other tests have built.
+        let program = std::env::current_exe().unwrap();
+        Command::new(program.ancestors().nth(2).unwrap().join("quorate"))
+    };
+    command.args(["bench", "broadcast", "--json", "--servers", "3"]);
     for (option, value) in [
         ("--payload", load.payload),
         ("--clients", load.clients),

@@ -13,6 +13,14 @@ use crate::common::{
 };
 use serde_json::Value;
 
+#[cfg(not(feature = "etcd"))]
+#[test]
+fn a_command_without_etcds_client_says_which_feature_it_lacks() {
+    let output = quorate(["elect", "--etcd", "http://127.0.0.1:9", "--path", "p", "--", "true"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(stderr(&output).contains("--features etcd"), "{output:?}");
+}
+
 /// One Java server, and a directory for what the commands write.
 struct Stage {
     ensemble: Ensemble,
