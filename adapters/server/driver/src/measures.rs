@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use quorate_core::id::ServerId;
+use quorate_core::report::How;
 use quorate_leadership::boot_time;
 use quorate_metrics::{Detail, SharedSummary, Spread};
 
@@ -34,6 +35,7 @@ pub(crate) struct Measures {
     pending_syncs: AtomicU64,
     /// Round trips of a leader's pings, in microseconds.
     round_trips: Mutex<BTreeMap<ServerId, Arc<AtomicU64>>>,
+    synced: Mutex<BTreeMap<ServerId, Arc<SyncBytes>>>,
     /// Why the server is out of service, if that is because of its disk.
     disk_fault: Mutex<Option<DiskFault>>,
     /// There is little room left on it.
@@ -46,6 +48,33 @@ struct Sizes {
     last: AtomicI64,
     min: AtomicI64,
     max: AtomicI64,
+}
+
+/// What is measured on the link to a learner.
+#[derive(Clone, Debug)]
+pub(crate) struct OfLink {
+    /// For how long packets wait for it.
+    pub(crate) waits: Arc<Keyed>,
+    /// What it is sent until it serves.
+    pub(crate) synced: Arc<SyncBytes>,
+}
+
+/// How many bytes a learner was sent to be brought up, by how.
+#[derive(Debug, Default)]
+pub(crate) struct SyncBytes([AtomicU64; 3]);
+
+impl SyncBytes {
+    const ALL: [How; 3] = [How::Diff, How::Trunc, How::Snap];
+
+    pub(crate) fn add(&self, how: How, bytes: usize) {
+        self.0[how as usize].fetch_add(bytes as u64, Relaxed);
+    }
+
+    /// Those ways that were gone.
+    pub(crate) fn counted(&self) -> impl Iterator<Item = (How, u64)> {
+        let counted = Self::ALL.into_iter().map(|how| (how, self.0[how as usize].load(Relaxed)));
+        counted.filter(|(_, bytes)| *bytes > 0)
+    }
 }
 
 /// A summary of one server.
@@ -236,6 +265,7 @@ impl Default for Measures {
             sizes: Sizes { last: none(), min: none(), max: none() },
             pending_syncs: AtomicU64::new(0),
             round_trips: Mutex::default(),
+            synced: Mutex::default(),
             disk_fault: Mutex::default(),
             disk_low: AtomicBool::new(false),
         }
@@ -296,6 +326,12 @@ impl Measures {
 
     pub(crate) fn set_pending_syncs(&self, pending: usize) {
         self.pending_syncs.store(pending as u64, Relaxed);
+    }
+
+    /// What is measured on a link to that server.
+    pub(crate) fn of_link(&self, id: ServerId) -> OfLink {
+        let synced = Arc::clone(locked(&self.synced).entry(id).or_default());
+        OfLink { waits: self.keyed(Of::QueueTime, id), synced }
     }
 
     /// Where the round trips to that server are told.
@@ -397,6 +433,12 @@ impl Measures {
     /// How many requests to sync wait at this leader.
     pub(crate) fn pending_syncs(&self) -> u64 {
         self.pending_syncs.load(Relaxed)
+    }
+
+    /// How many bytes learners were sent to be brought up, ascending.
+    pub(crate) fn synced(&self) -> Vec<(ServerId, Arc<SyncBytes>)> {
+        let synced = locked(&self.synced);
+        synced.iter().map(|(id, bytes)| (*id, Arc::clone(bytes))).collect()
     }
 
     /// The last round trip of a ping to each learner of this leader that has answered one.

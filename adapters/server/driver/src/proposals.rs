@@ -16,7 +16,7 @@ use quorate_core::txn::Txn;
 use quorate_core::zxid::{Epoch, Zxid};
 use quorate_leadership::boot_time;
 
-use crate::measures::{Counted, Keyed, Measures, Of, Took, micros, millis};
+use crate::measures::{Counted, Keyed, Measures, Of, OfLink, Took, micros, millis};
 
 /// Transactions on their way, as one server sees them.
 #[derive(Debug)]
@@ -217,15 +217,15 @@ impl Proposals {
         }
     }
 
-    /// A learner has said who it is: a member, since for each id that is measured there is memory. Returns where the waits in
-    /// its queue are measured.
-    pub(crate) fn joined(&mut self, link: LinkId, id: ServerId) -> Arc<Keyed> {
+    /// A learner has said who it is: a member, since for each id that is measured there is memory. Returns what is
+    /// measured on its link.
+    pub(crate) fn joined(&mut self, link: LinkId, id: ServerId) -> OfLink {
         let acks = self.measures.keyed(Of::Ack, id);
         let queue = self.measures.keyed(Of::QueueSize, id);
         let round_trip = self.measures.round_trip(id);
         let learner = Learner { id, acks, queue, syncs: 0, pinged: None, round_trip };
         self.learners.insert(link, learner);
-        self.measures.keyed(Of::QueueTime, id)
+        self.measures.of_link(id)
     }
 
     /// So many packets wait for a learner.

@@ -20,12 +20,13 @@ use quorate_core::id::ServerId;
 use quorate_core::input::Plane;
 use quorate_core::links::Mailbox;
 use quorate_core::message::{Message, Packet, Request};
+use quorate_core::report::How;
 use quorate_core::txn::Txn;
 use quorate_leadership::boot_time;
 
 use crate::disk::{Intake, Pieces};
 use crate::lock::locked;
-use crate::measures::{Keyed, millis};
+use crate::measures::{OfLink, millis};
 
 /// The loop's end of a link. Dropping it lets the link write what it has, for a second at most, and
 /// close: the loop does so when the core has hung it up, or when it ends itself.
@@ -62,8 +63,10 @@ pub(super) struct Packets {
     pub(super) bytes: usize,
     /// Since when the first of them has waited.
     pub(super) since: Option<Instant>,
-    /// Where it is measured for how long.
-    waits: Option<Arc<Keyed>>,
+    /// Where it is measured for how long, and how much there was until the learner served.
+    measured: Option<OfLink>,
+    /// How the learner is brought up; none when it has been told to serve.
+    sync: Option<How>,
 }
 
 #[derive(Debug)]
@@ -81,9 +84,31 @@ pub(crate) struct Full;
 impl Packets {
     /// They are taken to be written.
     pub(super) fn taken(&mut self) {
-        if let (Some(since), Some(waits)) = (self.since.take(), &self.waits) {
+        if let (Some(since), Some(measured)) = (self.since.take(), &self.measured) {
             let now = boot_time::now();
-            waits.saw_at(now, millis(now.saturating_duration_since(since)));
+            measured.waits.saw_at(now, millis(now.saturating_duration_since(since)));
+        }
+    }
+
+    /// A packet is next: one of them says how the learner is brought up.
+    pub(super) const fn begins(&mut self, packet: &Packet) {
+        self.sync = match (packet, self.sync) {
+            (Packet::Diff(_), None) => Some(How::Diff),
+            (Packet::Trunc(_), None) => Some(How::Trunc),
+            (Packet::UpToDate, _) => None,
+            (_, sync) => sync,
+        };
+    }
+
+    /// A stream is next: that of a snapshot, which has SNAP at its beginning, unless a packet was there before.
+    pub(super) fn streams(&mut self) {
+        self.sync.get_or_insert(How::Snap);
+    }
+
+    /// So many bytes go to the learner.
+    pub(super) fn goes(&self, bytes: usize) {
+        if let (Some(how), Some(measured)) = (self.sync, &self.measured) {
+            measured.synced.add(how, bytes);
         }
     }
 }
@@ -146,17 +171,17 @@ impl Outbound {
         !std::mem::replace(&mut self.queued, true)
     }
 
-    /// From here on it is measured how long packets wait for this learner.
-    pub(crate) fn measure(&self, waits: Arc<Keyed>) {
+    /// From here on it is measured how long packets wait for this learner, and what brings it up.
+    pub(crate) fn measure(&self, measured: OfLink) {
         if let Queue::All(packets) = &mut *locked(&self.queue) {
-            packets.waits = Some(waits);
+            packets.measured = Some(measured);
         }
     }
 
     /// How many packets wait for a learner that is [measured](Self::measure); none for others.
     pub(crate) fn waiting(&self, now: Instant) -> Option<usize> {
         match &mut *locked(&self.queue) {
-            Queue::All(packets) if packets.waits.is_some() && !packets.items.is_empty() => {
+            Queue::All(packets) if packets.measured.is_some() && !packets.items.is_empty() => {
                 packets.since.get_or_insert(now);
                 Some(packets.items.len())
             }

@@ -96,6 +96,9 @@ impl<R: Runtime, W: AsyncWrite + Unpin> Writer<'_, R, W> {
             match pieces.recv().await {
                 Ok(Piece::Bytes(bytes)) => {
                     self.output.write_all(&bytes).await?;
+                    if let Queue::All(packets) = &*locked(self.queue) {
+                        packets.goes(bytes.len());
+                    }
                     if self.progress.is_due(bytes.len(), self.runtime.now()) {
                         self.tell(Event::Progress(self.link)).await;
                     }
@@ -140,16 +143,23 @@ fn gather(queue: &Mutex<Queue>, buf: &mut BytesMut) -> Then {
                 match packets.items.pop_front() {
                     Some(Item::Packet(packet)) => {
                         packets.bytes -= cost(&packet);
+                        packets.begins(&packet);
+                        let before = buf.len();
                         if is_short(&packet) {
                             wire::encode_packet(&packet, buf);
                         } else if let Some((place, payload)) =
                             wire::encode_around_payload(&packet, buf)
                         {
+                            packets.goes(buf.len() - before + payload.len());
                             return Then::Payload(place, payload);
                         }
+                        packets.goes(buf.len() - before);
                     }
                     Some(Item::NotifyDrained) => return Then::Drained,
-                    Some(Item::Stream(pieces)) => return Then::Stream(pieces),
+                    Some(Item::Stream(pieces)) => {
+                        packets.streams();
+                        return Then::Stream(pieces);
+                    }
                     None => {
                         if packets.items.capacity() > QUEUE_KEPT_MAX {
                             packets.items = VecDeque::new();
@@ -184,12 +194,15 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use async_channel::bounded;
+    use quorate_core::id::ServerId;
     use quorate_core::input::Plane;
     use quorate_core::message::{Message, Packet};
+    use quorate_core::report::How;
     use quorate_core::txn::{Txn, TxnHeader};
     use quorate_core::zxid::Zxid;
 
     use super::*;
+    use crate::measures::Measures;
     use crate::net::outbound::{Outbound, PAYLOAD_COPIED_MAX, Packets, QUEUE_BYTES_MAX};
 
     fn outbound() -> (Outbound, Receiver<()>) {
@@ -234,6 +247,29 @@ mod tests {
                 Then::GoOn | Then::Payload(..) | Then::Stream(_) => {}
             }
         }
+    }
+
+    #[test]
+    fn what_a_learner_is_sent_until_it_serves_is_counted_by_how_it_is_brought_up() {
+        let (mut link, _woken) = outbound();
+        let measured = Measures::default().of_link(ServerId(2));
+        let counted = || measured.synced.counted().collect::<Vec<_>>();
+        link.measure(measured.clone());
+        let mut send = |packet| {
+            link.send(Message::Packet(packet)).unwrap();
+            drain(&link).0.len() as u64
+        };
+        send(Packet::Ack(Zxid(1)));
+        assert_eq!(counted(), []);
+        let diff = send(Packet::Diff(Zxid(1)))
+            + send(Packet::Proposal(txn(100)))
+            + send(Packet::Proposal(txn(PAYLOAD_COPIED_MAX)));
+        assert_eq!(counted(), [(How::Diff, diff)]);
+        send(Packet::UpToDate);
+        send(Packet::Proposal(txn(100)));
+        assert_eq!(counted(), [(How::Diff, diff)], "it serves");
+        let trunc = send(Packet::Trunc(Zxid(1))) + send(Packet::Proposal(txn(7)));
+        assert_eq!(counted(), [(How::Diff, diff), (How::Trunc, trunc)]);
     }
 
     #[test]

@@ -59,6 +59,15 @@ impl<R: Runtime, A: Application> Server<R, A> {
                 figures.summary_of(of.name(), of.detail(), &id.to_string(), &spread);
             }
         }
+        for (id, synced) in measures.synced() {
+            let help =
+                "Bytes that were sent to a learner until it served, by how it was brought up.";
+            for (how, bytes) in synced.counted() {
+                let mode = how.to_string().to_lowercase();
+                let labels = [("peer", &*id.to_string()), ("mode", &*mode)];
+                figures.counted_on_page("quorate_peer_sync_bytes_total", help, &labels, bytes);
+            }
+        }
         if peer.state == ServerState::Leading {
             let [last, min, max] = measures.proposal_sizes();
             figures.gauge("last_proposal_size", last);

@@ -9,7 +9,15 @@ use quorate_core::zxid::Zxid;
 
 use super::journal::{numbered, position};
 use super::{Gate, Gated, Stage};
-use crate::{Changes, Runtime};
+use crate::{Application, Changes, Runtime, Server};
+
+/// How many bytes a leader has sent to bring up a learner in a way.
+fn sent<R: Runtime, A: Application>(leader: &Server<R, A>, to: ServerId, mode: &str) -> u64 {
+    let page = leader.figures().page(&["quorate_peer_sync_bytes_total"]);
+    let begins = format!("quorate_peer_sync_bytes_total{{peer=\"{to}\",mode=\"{mode}\"}} ");
+    let told = page.lines().find_map(|line| line.strip_prefix(&*begins));
+    told.map_or(0, |told| told.split('.').next().unwrap().parse().unwrap())
+}
 
 /// Waits until a server is brought up, and says how.
 async fn brought_up<R: Runtime>(stage: &Stage<R>, changes: &mut Changes) -> How {
@@ -172,6 +180,8 @@ pub async fn a_fresh_server_gets_a_snapshot<R: Runtime>(stage: Stage<R>) {
         ensemble.start(*id).await;
         assert_eq!(brought_up(&stage, &mut changes).await, How::Snap, "server {id}");
         ensemble.agreed().await;
+        let [diff, snap] = ["diff", "snap"].map(|mode| sent(&writer, *id, mode));
+        assert!(diff == 0 && (4_000_000..20_000_000).contains(&snap), "{id}: {diff}, {snap}");
     }
     enough.store(true, Ordering::Relaxed);
     stage.within("the last write", goes_on.join()).await;
