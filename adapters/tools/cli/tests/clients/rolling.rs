@@ -17,7 +17,7 @@ use self::session::Session;
 use crate::common::until;
 use crate::ensemble::{Kind, PARTICIPANT, Servers, java_is_here};
 use crate::java::{Curator, curator_is_here};
-use crate::seats::digests::digests_agree;
+use crate::seats::digests::{digests_agree, digests_agree_from_now_on};
 
 #[test]
 fn servers_are_replaced_one_at_a_time_and_back_under_load_and_clients_lose_nothing() {
@@ -79,7 +79,15 @@ impl Course {
         for id in self.servers.ids().filter(|id| *id != leader).chain([leader]) {
             self.replace(id, to);
         }
-        digests_agree(&self.servers);
+        match to {
+            Kind::Quorate => digests_agree(&self.servers),
+            // The last one comes to a leader of ZooKeeper 3.8. Such a leader commits before UPTODATE what it proposed
+            // before NEWLEADER, which ends a learner's synchronization with a null pointer (ZOOKEEPER-4394), and the
+            // same DIFF comes again behind what it has logged (ZOOKEEPER-4646, -4712). Whatever it finds on its second
+            // way through these transactions: its tree is right behind them. With servers of ZooKeeper alone the same is
+            // seen at every fifth join under such load.
+            Kind::Java => digests_agree_from_now_on(&self.servers),
+        }
     }
 
     /// Replaces one server, and sees that clients write behind it and are told what they watch.
