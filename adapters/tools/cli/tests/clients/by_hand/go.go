@@ -1,8 +1,9 @@
 // The client for Go at running servers: HOSTS, with commas. Says "done", or what is not as it should be. The leader is to
-// be killed when it says "restart now".
+// be killed and started again when it says "restart now", and a line given to it behind that.
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"strings"
@@ -70,10 +71,14 @@ func main() {
 	there, _, watch, err := client.ExistsW("/go-later")
 	want("what comes later", there, false)
 	fmt.Println("restart now")
-	connected(events)
-	want("the session", client.SessionID(), session)
-	_, err = client.Create("/go-later", nil, 0, all)
+	bufio.NewReader(os.Stdin).ReadString('\n')
+	// A server of quorate keeps the connection of a client that waits for nothing.
+	for _, err = client.Create("/go-later", nil, 0, all); err == zk.ErrConnectionClosed || err == zk.ErrNoServer; {
+		time.Sleep(100 * time.Millisecond)
+		_, err = client.Create("/go-later", nil, 0, all)
+	}
 	want("a create after that", err, nil)
+	want("the session", client.SessionID(), session)
 	want("the event after that", (<-watch).Type, zk.EventNodeCreated)
 	want("a delete", client.Delete("/go-later", -1), nil)
 	client.Close()

@@ -26,7 +26,8 @@ def judged(judge, directory, mix):
         leader = servers.led()
         if leader.id != 3:
             raise RuntimeError(f"{mix}: server {leader.id} leads")
-        client = subprocess.Popen([judge, servers.hosts], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        client = subprocess.Popen([judge, servers.hosts], text=True, **pipes)
         said = []
         for line in client.stdout:
             said.append(line.strip())
@@ -34,6 +35,8 @@ def judged(judge, directory, mix):
                 leader.kill()
                 servers.led()
                 leader.start()
+                client.stdin.write("\n")
+                client.stdin.flush()
         client.wait()
         servers.led()
         content = client.returncode == 0 and said[-1:] == ["done"]
