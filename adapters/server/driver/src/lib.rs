@@ -59,6 +59,7 @@ mod replace_file;
 mod runtime;
 mod server;
 mod status;
+mod sync_bytes;
 mod task_group;
 #[cfg(feature = "testing")]
 pub mod testing;

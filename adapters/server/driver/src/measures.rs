@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use quorate_core::id::ServerId;
-use quorate_core::report::How;
 use quorate_leadership::boot_time;
 use quorate_metrics::{Detail, SharedSummary, Spread};
 
 use crate::error::DiskFault;
 use crate::lock::locked;
+use crate::sync_bytes::SyncBytes;
 
 /// Where it is put.
 #[derive(Debug)]
@@ -57,24 +57,6 @@ pub(crate) struct OfLink {
     pub(crate) waits: Arc<Keyed>,
     /// What it is sent until it serves.
     pub(crate) synced: Arc<SyncBytes>,
-}
-
-/// How many bytes a learner was sent to be brought up, by how.
-#[derive(Debug, Default)]
-pub(crate) struct SyncBytes([AtomicU64; 3]);
-
-impl SyncBytes {
-    const ALL: [How; 3] = [How::Diff, How::Trunc, How::Snap];
-
-    pub(crate) fn add(&self, how: How, bytes: usize) {
-        self.0[how as usize].fetch_add(bytes as u64, Relaxed);
-    }
-
-    /// Those ways that were gone.
-    pub(crate) fn counted(&self) -> impl Iterator<Item = (How, u64)> {
-        let counted = Self::ALL.into_iter().map(|how| (how, self.0[how as usize].load(Relaxed)));
-        counted.filter(|(_, bytes)| *bytes > 0)
-    }
 }
 
 /// A summary of one server.

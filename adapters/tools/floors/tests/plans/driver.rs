@@ -172,6 +172,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("status", Floor(3)),
     ("status::meter", Floor(2)),
     ("status::metrics", Floor(1)),
+    ("sync_bytes", Floor(1)),
     ("task_group", Floor(2)),
     ("turns", Floor(3)),
     ("allowed_hosts", Floor(1)),
