@@ -23,12 +23,12 @@ use crate::store::Store;
 /// How long anything may take.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A port that is not in use, and that the system gives to no outgoing connection.
+/// A port that is not in use, and that neither the system gives to outgoing connections nor tests of servers to theirs.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = u16::try_from(std::process::id() % 10_000).unwrap();
+    let first = u16::try_from(std::process::id() % 2_000).unwrap();
     loop {
-        let port = 20_000 + (first + NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000;
+        let port = 10_000 + (first + NEXT.fetch_add(1, Ordering::Relaxed)) % 2_000;
         if TcpListener::bind(("127.0.0.1", port)).is_ok() {
             return port;
         }

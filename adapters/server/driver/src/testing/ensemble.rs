@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::future::{Future, poll_fn};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Poll;
 
 use quorate_core::address::HostPort;
@@ -17,25 +16,13 @@ use quorate_core::reconfiguration::Reconfiguration;
 use quorate_core::recorder::Recorder;
 use tempfile::TempDir;
 
+use super::free_ports::free_ports;
 use super::journal::{App, Journal};
 use super::stage::Stage;
 use crate::{
     Application, Leader, Leaders, NoApplication, ReconfigureError, Replicated, Runtime, Server,
     ServerConfig, StartError,
 };
-
-/// Ports that no process uses at the moment, and none will by chance: they lie below those that systems
-/// give to outgoing connections, and no two tests of a process get the same.
-pub fn free_ports(count: usize) -> Vec<u16> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let mut candidates = std::iter::repeat_with(|| {
-        let first = std::process::id().wrapping_mul(PORTS_PER_PROCESS);
-        let nth = first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
-        u16::try_from(12_000 + nth % 20_000).unwrap()
-    });
-    let free = candidates.by_ref().filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
-    free.take(count).collect()
-}
 
 impl<R: Runtime> Stage<R> {
     /// Voters 1..=n, then observers, that only elect; none started.
@@ -245,6 +232,3 @@ pub(super) async fn any_of<T>(work: impl Iterator<Item = impl Future<Output = T>
     })
     .await
 }
-
-/// As many as a process of tests needs, so that two at a time are not in each other's way.
-const PORTS_PER_PROCESS: u32 = 1024;

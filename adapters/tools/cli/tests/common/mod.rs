@@ -4,10 +4,9 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -74,16 +73,9 @@ pub fn promtool(arguments: &[&str], text: &str) -> Option<Output> {
     Some(tool.wait_with_output().unwrap())
 }
 
-/// A port that nobody uses and that the system gives to no one who connects.
+/// A port that no other server of tests has, whatever process it is of.
 pub fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = u16::try_from(std::process::id() % 10_000).unwrap();
-    loop {
-        let port = 20_000 + (first + NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
+    quorate_driver::testing::free_ports(1)[0]
 }
 
 /// A child process that does not survive its test.

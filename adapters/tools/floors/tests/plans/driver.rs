@@ -41,6 +41,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("testing::any", Floor(1)),
     ("testing::certificates", Floor(1)),
     ("testing::deaf", Floor(1)),
+    ("testing::free_ports", Floor(1)),
     ("testing::gated", Floor(1)),
     ("testing::witnessed", Floor(1)),
     ("server", Floor(8)),
