@@ -163,12 +163,19 @@ impl Servers {
 
     /// Waits until all that run serve; the leader's id.
     pub(crate) fn leader(&self) -> usize {
-        until("a leader whom all follow", || {
-            let running = self.ids().filter(|id| self.seats[id - 1].process.is_some());
-            let modes: Vec<_> =
-                running.map(|id| Some((id, self.mode(id)?))).collect::<Option<_>>()?;
-            modes.into_iter().find_map(|(id, mode)| (mode == "leader").then_some(id))
-        })
+        until("a leader whom all follow", || self.followed())
+    }
+
+    /// The leader's id, if all that were started and not killed serve.
+    pub(crate) fn followed(&self) -> Option<usize> {
+        let running = self.ids().filter(|id| self.seats[id - 1].process.is_some());
+        let modes: Vec<_> = running.map(|id| Some((id, self.mode(id)?))).collect::<Option<_>>()?;
+        modes.into_iter().find_map(|(id, mode)| (mode == "leader").then_some(id))
+    }
+
+    /// Whether it has ended of its own accord.
+    pub(crate) fn has_ended(&mut self, id: usize) -> bool {
+        self.seats[id - 1].process.is_some() && !self.runs(id)
     }
 
     /// Whether it was started and has not ended since.
