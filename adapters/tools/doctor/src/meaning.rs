@@ -117,7 +117,7 @@ use Level::{Error, Notice, Warning};
 use Number::{Between, Name, None as Nothing, Size};
 
 /// All kinds of lines.
-pub(crate) static MEANINGS: [Meaning; 33] = [
+pub(crate) static MEANINGS: [Meaning; 34] = [
     row(DIAL, "live.port-closed", Warning, Name(DIAL), "it could not reach server {}: refused")
         .and(&["Connection refused"])
         .from(3),
@@ -243,6 +243,14 @@ pub(crate) static MEANINGS: [Meaning; 33] = [
     .from(3),
     row("Shutdown called. For the reason", "live.flapping", Notice, Nothing, "it gave up leading")
         .from(3),
+    row(
+        "Committed proposal cached out of order",
+        "live.java-bug",
+        Notice,
+        Nothing,
+        "it ended itself when it lost its leader (ZooKeeper since 3.9.4, with exit code 0): start it again",
+    )
+    .and(&["is not the next proposal"]),
     row(
         "Notification time out: ",
         "live.round-grows",

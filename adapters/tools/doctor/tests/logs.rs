@@ -88,6 +88,11 @@ pub(crate) const PLANTS: &[Plant] = &[
     plant("disk.history", Error, "1.log", "cannot be loaded", || {
         of("ERROR Unable to load database on disk")
     }),
+    plant("live.java-bug", Notice, "1.log", "it ended itself", || {
+        of(
+            "ERROR [ZKDatabase@340] - Committed proposal cached out of order: 0x600002062 is not the next proposal of 0x600002060",
+        )
+    }),
     plant("disk.epochs", Error, "1.log", "currentEpoch is older", || {
         of("java.io.IOException: The current epoch, 1, is older than the last zxid, 8589934593")
     }),

@@ -91,7 +91,7 @@ fn java_bug(facts: &Facts) -> Vec<Found> {
         });
         let one = Found::new(worst.level, subject, what).seen_all(evidence);
         found.push(if faults.iter().all(|fault| Fault::is_open(fault)) {
-            one.todo("nothing: no release is without it yet")
+            one.todo("no release is without it yet: let a supervisor start it again whatever its exit code")
         } else {
             one
         });

@@ -100,7 +100,7 @@ impl Counter {
     }
 }
 
-/// Waits until all serve. A server of ZooKeeper since 3.8.5 or 3.9.4 may end, whoever the others are, when it loses its
+/// Waits until all serve. A server of ZooKeeper since 3.9.4 may end, whoever the others are, when it loses its
 /// leader: while a transaction is in its tree and not yet among those that it keeps for learners, another thread brings
 /// the tree up to the log's end, puts the next one there, and takes the gap for a loss of data (`CommitProcessor.shutdown`
 /// waits for no thread, ZOOKEEPER-3598; `ZKDatabase.addCommittedProposal`, ZOOKEEPER-4925). Such a one is started again, as
