@@ -81,9 +81,12 @@ fn the_client_for_java_logs_in_and_lists_of_users_hold_on_all_servers() {
     assert!(all.lines().any(|line| line == "x"), "{all}");
     let without = get(None, 3);
     assert!(without.contains("Insufficient permission : /own"), "{without}");
+    // The command line says that the node may not be read, or that it is not connected: whichever it learns first.
+    let is_refused =
+        |said: &str| said.contains("AuthFailed") && !said.lines().any(|line| line == "x");
     for wrong in [client(&ensemble, "bob", "wrong"), client(&ensemble, "eve", "bobsecret")] {
         let refused = get(Some(&wrong), 2);
-        assert!(refused.contains("KeeperErrorCode = AuthFailed for /own"), "{refused}");
+        assert!(is_refused(&refused), "{refused}");
     }
     let logs: String = (1..=3).map(|id| fs::read_to_string(ensemble.log(id)).unwrap()).collect();
     assert!(logs.contains("sasl.failed") && !logs.contains("secret"), "{logs}");
@@ -94,7 +97,7 @@ fn the_client_for_java_logs_in_and_lists_of_users_hold_on_all_servers() {
     let reloaded = quorate(["admin", &ensemble.cfg(2).display().to_string(), "reload"]);
     assert!(reloaded.status.success(), "{reloaded:?}");
     let refused = get(Some(&bob), 2);
-    assert!(refused.contains("KeeperErrorCode = AuthFailed for /own"), "{refused}");
+    assert!(is_refused(&refused), "{refused}");
     let own = get(Some(&client(&ensemble, "bob", "nextsecret")), 2);
     assert!(own.lines().any(|line| line == "x"), "{own}");
     assert!(fs::read_to_string(ensemble.log(2)).unwrap().contains("sasl.reloaded"));
