@@ -52,16 +52,17 @@ fn main() -> Outcome<()> {
     ensemble::pin();
     let kinds: &[Kind] =
         if said("--java") { &[Kind::Java, Kind::Quorate, Kind::Java] } else { &[Kind::Quorate] };
+    let only = value("--only");
     if let Some(rounds) = value("--mixed") {
-        return mixed::measure(rounds.parse()?, seconds);
+        return mixed::measure(rounds.parse()?, seconds, only.as_deref());
     }
     if let Some(rounds) = value("--scrape") {
         return scrape::measure(rounds.parse()?, seconds);
     }
     if let Some(rounds) = value("--tls") {
-        return tls::measure(rounds.parse()?, seconds);
+        return tls::measure(rounds.parse()?, seconds, only.as_deref());
     }
-    let only = value("--only").unwrap_or_default();
+    let only = only.unwrap_or_default();
     let loads: Vec<_> = LOADS.into_iter().filter(|load| load.name.contains(&only)).collect();
     for kind in kinds {
         println!("{kind:?}");

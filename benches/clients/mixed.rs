@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use crate::Outcome;
 use crate::ensemble::{Ensemble, Kind};
-use crate::load::LOADS;
+use crate::load::{LOADS, Load};
 
 /// Prints the medians of each, and of what they are to those of Java's alone in the same round.
-pub(crate) fn measure(rounds: usize, seconds: Duration) -> Outcome<()> {
+pub(crate) fn measure(rounds: usize, seconds: Duration, only: Option<&str>) -> Outcome<()> {
     let kinds = [Kind::Java, Kind::UnderJava, Kind::OverJava];
     let mut ensembles = Vec::new();
     for kind in kinds {
@@ -20,7 +20,8 @@ pub(crate) fn measure(rounds: usize, seconds: Duration) -> Outcome<()> {
         LOADS[0].run(&ensemble, seconds)?;
         ensembles.push(ensemble);
     }
-    for load in &LOADS[..2] {
+    let asked = |load: &&Load| only.is_none_or(|only| load.name.contains(only));
+    for load in LOADS[..2].iter().filter(asked) {
         println!("{}", load.name);
         let mut figures = kinds.map(|_| Vec::new());
         for _ in 0..rounds {

@@ -18,8 +18,9 @@ use crate::load::{LOADS, Load};
 
 const KINDS: [Kind; 2] = [Kind::Quorate, Kind::Tls];
 
-/// Writes to both for so long, in turn, so often; then as many failovers, and as many under a flood.
-pub(crate) fn measure(rounds: usize, lasts: Duration) -> Outcome<()> {
+/// Writes to both for so long, in turn, so often; then as many failovers, and as many under a flood. Of some loads only if
+/// so said, and no more than those.
+pub(crate) fn measure(rounds: usize, lasts: Duration, only: Option<&str>) -> Outcome<()> {
     let mut ensembles = Vec::new();
     for kind in KINDS {
         let ensemble = Ensemble::start(kind)?;
@@ -29,7 +30,12 @@ pub(crate) fn measure(rounds: usize, lasts: Duration) -> Outcome<()> {
     }
     let large = LOADS[0].of_size("setData 1 KiB, 3 × 200", 1024);
     for load in [LOADS[0], large, LOADS[1]] {
-        compare(load, &ensembles, rounds, lasts)?;
+        if only.is_none_or(|only| load.name.contains(only)) {
+            compare(load, &ensembles, rounds, lasts)?;
+        }
+    }
+    if only.is_some() {
+        return Ok(());
     }
     println!("failover");
     let mut took = [Vec::new(), Vec::new()];
