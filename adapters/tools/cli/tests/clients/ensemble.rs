@@ -55,6 +55,8 @@ struct Seat {
 pub(crate) struct Servers {
     ensemble: Ensemble,
     seats: Vec<Seat>,
+    /// Where the jars are of the Java servers that are started from now on, if they are of another version.
+    other_java: Option<PathBuf>,
 }
 
 impl Servers {
@@ -92,7 +94,8 @@ impl Servers {
             participates: *role == PARTICIPANT,
             process: None,
         };
-        Self { ensemble: Ensemble::new(&roles, SETTINGS), seats: seats.iter().map(seat).collect() }
+        let (ensemble, seats) = (Ensemble::new(&roles, SETTINGS), seats.iter().map(seat).collect());
+        Self { ensemble, seats, other_java: None }
     }
 
     /// All, whether they run or not.
@@ -110,6 +113,11 @@ impl Servers {
 
     fn majority(&self) -> usize {
         self.participants().count() / 2 + 1
+    }
+
+    /// From now on Java servers are started with the jars in this folder, or as at first.
+    pub(crate) fn java_from(&mut self, folder: Option<PathBuf>) {
+        self.other_java = folder;
     }
 
     /// Who made it.
@@ -210,7 +218,10 @@ impl Servers {
         let ensemble = &self.ensemble;
         seat.process.get_or_insert_with(|| match seat.kind {
             Kind::Quorate => ensemble.serve(id),
-            Kind::Java => ensemble.java(id),
+            Kind::Java => match &self.other_java {
+                Some(folder) => ensemble.java_of(id, folder),
+                None => ensemble.java(id),
+            },
         });
     }
 

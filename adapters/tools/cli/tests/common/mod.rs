@@ -148,12 +148,17 @@ pub fn folder() -> Option<PathBuf> {
 
 /// What a Java server's class path names: Debian's packages, or all that is in [`folder`].
 pub fn jars() -> Vec<String> {
-    if let Some(folder) = folder() {
-        let files = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder:?}: {error}"));
-        let path = |file: std::io::Result<fs::DirEntry>| file.unwrap().path().display().to_string();
-        return files.map(path).filter(|path| path.ends_with(".jar")).collect();
+    match folder() {
+        Some(folder) => jars_in(&folder),
+        None => NEEDED.iter().map(|jar| format!("{JARS}/{jar}")).collect(),
     }
-    NEEDED.iter().map(|jar| format!("{JARS}/{jar}")).collect()
+}
+
+/// All jars in a folder.
+fn jars_in(folder: &Path) -> Vec<String> {
+    let files = fs::read_dir(folder).unwrap_or_else(|error| panic!("{folder:?}: {error}"));
+    let path = |file: std::io::Result<fs::DirEntry>| file.unwrap().path().display().to_string();
+    files.map(path).filter(|path| path.ends_with(".jar")).collect()
 }
 
 /// As ZooKeeper's own settings of log4j and logback have it.
@@ -226,6 +231,11 @@ impl Ensemble {
         self.start(id, self.java_command(id))
     }
 
+    /// One of the version whose jars are in that folder.
+    pub fn java_of(&self, id: usize, folder: &Path) -> Process {
+        self.start(id, self.java_command_of(id, &jars_in(folder)))
+    }
+
     fn start(&self, id: usize, mut command: Command) -> Process {
         let log = fs::File::create(self.log(id)).unwrap();
         // Some versions of ZooKeeper log to their standard output, and all JVMs tell their threads there.
@@ -235,13 +245,17 @@ impl Ensemble {
 
     /// What starts a Java server. Its configuration is ours, but it must not serve on an admin port.
     pub fn java_command(&self, id: usize) -> Command {
+        self.java_command_of(id, &jars())
+    }
+
+    fn java_command_of(&self, id: usize, jars: &[String]) -> Command {
         let mut command = Command::new("java");
         command
             .args(["-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"])
             .args(["-Dzookeeper.admin.enableServer=false", "-Dzookeeper.4lw.commands.whitelist=*"])
             .args(["-Dorg.slf4j.simpleLogger.showDateTime=true", DATES])
             // Of these flags of its JVM it reads none in its configuration.
-            .args(["-Dznode.container.checkIntervalMs=500", "-cp", &jars().join(":")])
+            .args(["-Dznode.container.checkIntervalMs=500", "-cp", &jars.join(":")])
             .arg("org.apache.zookeeper.server.quorum.QuorumPeerMain")
             .arg(self.cfg(id));
         command
