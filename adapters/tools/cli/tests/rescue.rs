@@ -292,7 +292,9 @@ fn one_of_three_goes_on_and_an_emptied_server_is_added_by_reconfig() {
     let mut servers: Vec<Process> = ensemble.serve_all();
     client(&ensemble, 1, &["create", "/kept", "by all"]);
     let named = "dynamicConfigFile=";
-    until("the dynamic file", || read(&ensemble.cfg(1)).contains(named).then_some(()));
+    // Of both that are needed below: each server writes it when it serves for the first time.
+    let has = |id: usize| read(&ensemble.cfg(id)).contains(named);
+    until("the dynamic files", || (has(1) && has(2)).then_some(()));
     for server in &mut servers {
         assert_eq!(server.terminate(), Some(0));
     }
