@@ -3,7 +3,7 @@
 //! ```text
 //!   deadline = the next tick behind (heard + time-out)
 //!
-//!   due ─┬─ heard by a learner ──────► held until that has answered, within a tick, a ping sent since; or two, however late
+//!   due ─┬─ heard by a learner ──────► held until each has answered, within a tick, a ping sent since; or two, however late
 //!        │                             its link ends: a time-out more, from then
 //!        └─ our own client's, or       held while a step of ours that came more than a tick late is less than a tick ago
 //!           nobody's
@@ -11,7 +11,8 @@
 //! ```
 //!
 //! A session is heard at the server that its client is connected to, which tells us in its answers to pings. So that a
-//! session is silent is known only of one whose server has spoken since. A leader of ZooKeeper expires, when it wakes from a
+//! session is silent is known only of one whose server has spoken since. Which one that is, is not known for sure: a server
+//! of ZooKeeper tells once of each session that is opened, wherever (`LearnerSessionTracker.commitSession`). A leader of ZooKeeper expires, when it wakes from a
 //! pause, all whose time passed meanwhile, though their pings lie unread in its sockets.
 //!
 //! A server that stood still, ours or a learner's, reads first what came meanwhile: that the first answer is not late shows
@@ -147,16 +148,21 @@ impl Tracker {
             answers.prompt = asked;
         }
         let answers = *answers;
-        let held =
-            self.held.range((from, i64::MIN)..=(from, i64::MAX)).map(|(_, session)| *session);
-        let held: Vec<_> = held.collect();
+        let spoken = |tracked: &Tracked| answers.has_spoken_since(tracked.deadline);
+        self.look_again(from, spoken);
+    }
+
+    /// Of the sessions that are held for a learner these are looked at, as if their deadlines came now.
+    fn look_again(&mut self, link: LinkId, which: impl Fn(&Tracked) -> bool) {
+        let held = self.held.range((link, i64::MIN)..=(link, i64::MAX));
+        let held: Vec<_> = held.map(|(_, session)| *session).collect();
         for session in held {
-            let spoken = |tracked: &&mut Tracked| answers.has_spoken_since(tracked.deadline);
-            if let Some(tracked) = self.sessions.get_mut(&session).filter(spoken) {
+            if let Some(tracked) = self.sessions.get_mut(&session).filter(|tracked| which(tracked))
+            {
                 self.due.remove(&(tracked.look, session));
                 tracked.look = tracked.deadline;
                 self.due.insert((tracked.look, session));
-                self.held.remove(&(from, session));
+                self.held.remove(&(link, session));
             }
         }
     }
@@ -164,6 +170,7 @@ impl Tracker {
     /// The link of a learner has ended: its clients have their full time-outs to come to another server.
     pub(crate) fn lost(&mut self, now: Instant, link: LinkId) {
         self.learners.remove(&link);
+        self.look_again(link, |_| true);
         let of_it = self.sessions.iter().filter(|(_, tracked)| tracked.heard_by == Some(link));
         let of_it: Vec<_> = of_it.map(|(session, tracked)| (*session, *tracked)).collect();
         for (session, Tracked { timeout, deadline, held, .. }) in of_it {
@@ -175,8 +182,10 @@ impl Tracker {
     pub(crate) fn remove(&mut self, session: i64) {
         if let Some(tracked) = self.sessions.remove(&session) {
             self.due.remove(&(tracked.look, session));
-            if let Some(link) = tracked.heard_by {
-                self.held.remove(&(link, session));
+            if !self.held.is_empty() {
+                for link in tracked.heard_by.iter().chain(self.learners.keys()) {
+                    self.held.remove(&(*link, session));
+                }
             }
         }
     }
@@ -202,17 +211,12 @@ impl Tracker {
             };
             // All that it is held together is no longer than it may be silent.
             let last = tracked.deadline + tracked.timeout.saturating_sub(tracked.held);
-            match self
-                .held_until(&tracked, awake_at)
-                .map(|until| until.min(last))
-                .filter(|at| *at > now)
-            {
+            let (until, waits_for) = self.held_until(&tracked, awake_at).unzip();
+            match until.map(|until| until.min(last)).filter(|until| *until > now) {
                 Some(until) => {
                     self.due.remove(&(at, session));
                     self.due.insert((until, session));
-                    if let Some(link) = tracked.heard_by {
-                        self.held.insert((link, session));
-                    }
+                    self.held.extend(waits_for.flatten().map(|link| (link, session)));
                     if let Some(tracked) = self.sessions.get_mut(&session) {
                         tracked.look = until;
                     }
@@ -226,16 +230,21 @@ impl Tracker {
         expired
     }
 
-    /// Until when at least nothing can be known of a session whose deadline has come.
-    fn held_until(&self, tracked: &Tracked, awake_at: Option<Instant>) -> Option<Instant> {
-        match tracked.heard_by {
-            Some(link) => {
-                let answers = self.learners.get(&link).copied().unwrap_or(Answers::NONE);
-                // It is looked at when the learner answers.
-                (!answers.has_spoken_since(tracked.deadline)).then_some(Instant(u64::MAX))
-            }
-            None => awake_at,
-        }
+    /// Until when at least nothing can be known of a session whose deadline has come, and until which learner has spoken.
+    fn held_until(
+        &self,
+        tracked: &Tracked,
+        awake_at: Option<Instant>,
+    ) -> Option<(Instant, Option<LinkId>)> {
+        let Some(heard_by) = tracked.heard_by else { return awake_at.map(|at| (at, None)) };
+        let silent = |link: &LinkId| {
+            let answers = self.learners.get(link).copied().unwrap_or(Answers::NONE);
+            !answers.has_spoken_since(tracked.deadline)
+        };
+        let learners = core::iter::once(&heard_by).chain(self.learners.keys());
+        // It is looked at when the learner answers.
+        let silent = learners.copied().find(|link| silent(link));
+        silent.map(|link| (Instant(u64::MAX), Some(link)))
     }
 
     /// The last deadline, if there is a session.
@@ -268,6 +277,7 @@ mod tests {
 
     const TICK: Duration = Duration::from_millis(500);
     const LINK: LinkId = LinkId(4);
+    const OTHER: LinkId = LinkId(2);
 
     fn at(ms: u64) -> Instant {
         Instant::from_origin(Duration::from_millis(ms))
@@ -319,6 +329,25 @@ mod tests {
     fn what_is_no_time_out_is_the_shortest() {
         for odd in [0, -1, i32::MIN] {
             assert_eq!(tracker(&[(7, odd)]).deadline(), Some(at(1500)));
+        }
+    }
+
+    /// Once behind a creation a server of ZooKeeper tells of sessions that are another's.
+    #[test]
+    fn who_told_of_a_session_last_need_not_be_where_its_client_is() {
+        for lives in [true, false] {
+            let mut tracker = of_learner();
+            tracker.answered(at(250), LINK, at(240));
+            tracker.answered(at(300), OTHER, at(290));
+            tracker.touch(at(300), 7, 1000, Some(OTHER));
+            // The leader stands still. The other one is read first.
+            tracker.answered(at(2301), OTHER, at(2300));
+            assert!(tracker.expire(at(2301), None).is_empty(), "its own server has not spoken");
+            tracker.answered(at(2302), LINK, at(2300));
+            if lives {
+                tracker.touch(at(2302), 7, 1000, Some(LINK));
+            }
+            assert_eq!(tracker.expire(at(2302), None).is_empty(), lives);
         }
     }
 
