@@ -176,12 +176,20 @@ impl Connection {
         Duration::from_millis(u64::try_from(self.timeout_ms).unwrap_or(0))
     }
 
-    /// Adds an identity; twice the same is once.
-    pub(crate) fn identify(&mut self, scheme: &str, id: &str) {
+    /// Adds an identity; twice the same is once. Whether it has room for it.
+    #[must_use]
+    pub(crate) fn identify(&mut self, scheme: &str, id: &str) -> bool {
         let identity = Identity { scheme: scheme.into(), id: id.into() };
-        if !self.identities.contains(&identity) {
+        if self.identities.contains(&identity) {
+            return true;
+        }
+        let bytes = |own: &Identity| own.scheme.len() + own.id.len() + IDENTITY_LENGTHS;
+        let own: usize = self.identities.iter().map(bytes).sum();
+        let fits = own + bytes(&identity) <= IDENTITIES_BYTES_MAX;
+        if fits {
             self.identities.push(identity);
         }
+        fits
     }
 
     /// Whether its client waits for nothing.
@@ -218,6 +226,10 @@ fn text_of(address: IpAddr) -> alloc::string::String {
 /// A write is submitted behind so many reads that wait for their turn, at most: they are carried out before it is applied,
 /// even if their replies have to wait here.
 pub(crate) const READS_AHEAD_MAX: usize = 16;
+/// How long the identities of a connection are together, at most: each of its writes carries them all to the leader.
+const IDENTITIES_BYTES_MAX: usize = 16 << 10;
+/// The lengths of scheme and id, as a REQUEST has them.
+const IDENTITY_LENGTHS: usize = 8;
 /// While more bytes than this wait to be written to a client, none of its requests is begun.
 const UNWRITTEN_MAX: usize = 1 << 20;
 /// How many requests of one connection wait, at most; then nothing is read from it.

@@ -37,11 +37,14 @@ impl Service {
             Some("digest") => {
                 let id = digest(proof, self.options.digest_algorithm);
                 let may_all = self.may_do_everything(step.at, from, &id);
-                if let Some(connection) = self.clients.get_mut(&client) {
-                    connection.identify("digest", &id);
-                    if may_all {
-                        connection.identify("super", "");
-                    }
+                let fits = self.clients.get_mut(&client).is_none_or(|connection| {
+                    connection.identify("digest", &id)
+                        && (!may_all || connection.identify("super", ""))
+                });
+                if !fits {
+                    let refused = ReplyHeader { xid, zxid: Zxid::ZERO, err: code::AUTH_FAILED };
+                    self.send(step.out, client, reply(refused, |_| {}));
+                    return self.has_too_many_identities(step, client);
                 }
                 true
             }
@@ -59,6 +62,21 @@ impl Service {
             }
             self.close(step.out, client, Close::AfterWriting);
         }
+    }
+
+    /// The identities of a client are more than it may have: its connection ends.
+    ///
+    /// ZooKeeper takes any number, and copies them all into each write that goes to the leader.
+    pub(crate) fn has_too_many_identities(&mut self, step: &mut Step<'_>, client: ClientId) {
+        if let Some(suppressed) = self.said_logins.permit(step.at) {
+            tracing::warn!(
+                event = "auth.too_many",
+                client = client.0,
+                suppressed,
+                "a client has too many identities: its connection is closed"
+            );
+        }
+        self.close(step.out, client, Close::AfterWriting);
     }
 
     /// Whether this is the digest of who may do everything. Of another with that name it is noted that it was guessed.

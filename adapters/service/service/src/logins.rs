@@ -42,9 +42,12 @@ impl Service {
                 return self.send(step.out, client, answer(Some(token.into())));
             }
             Ok(Reply::Done { user, token }) => {
-                connection.identify("sasl", &user);
-                if sasl.super_users.contains(&user) {
-                    connection.identify("super", "");
+                let fits = connection.identify("sasl", &user)
+                    && (!sasl.super_users.contains(&user) || connection.identify("super", ""));
+                if !fits {
+                    let refused = ReplyHeader { xid, zxid: Zxid::ZERO, err: code::AUTH_FAILED };
+                    self.send(step.out, client, failed_sasl(refused));
+                    return self.has_too_many_identities(step, client);
                 }
                 return self.send(step.out, client, answer(Some(token.into())));
             }

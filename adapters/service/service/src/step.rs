@@ -99,7 +99,7 @@ impl Service {
             Event::Tick => self.tell_on(step),
             Event::Connected { client, remote, over } => {
                 self.clients.insert(client, Connection::new(remote, step.wall_ms));
-                self.certify(client, over);
+                self.certify(step, client, over);
                 if self.stops() {
                     self.close(step.out, client, Close::Reset);
                 }
@@ -158,6 +158,8 @@ impl Service {
                 Frame::Garbled => self.close(step.out, client, Close::AfterWriting),
             }
         }
+        // Also by what is answered at once, ahead of its turn, it may be full.
+        self.has_moved(client);
     }
 
     /// This server serves: clients may come. A leader gives every session its full time-out from now on.

@@ -292,3 +292,46 @@ fn a_client_that_sends_much_is_not_read_until_some_of_it_is_done() {
     stand.settle();
     assert!(!stand.is_paused(early));
 }
+
+/// What is answered ahead of its turn waits for the client as replies do.
+#[test]
+fn a_client_that_proves_who_it_is_for_ever_and_reads_nothing_is_read_no_more() {
+    let mut stand = Stand::new(true);
+    let (client, _) = stand.client();
+    let proof = || Request::Auth { kind: 0, scheme: Some("ip".into()), auth: Bytes::new() };
+    let proofs: Vec<_> = (0..1000).map(|_| (-4, proof())).collect();
+    let sent = 20 * proofs.len();
+    for _ in 0..(1 << 20) / sent {
+        stand.request(client, &proofs);
+        assert!(!stand.is_paused(client));
+    }
+    stand.request(client, &proofs);
+    assert!(stand.is_paused(client));
+    stand.tell(Event::Written { client, bytes: sent });
+    assert!(!stand.is_paused(client));
+}
+
+/// Every write carries all of them to the leader: a thousand writes under way are a thousand copies.
+#[test]
+fn a_client_that_proves_more_identities_than_a_connection_may_have_is_refused() {
+    let mut stand = Stand::new(true);
+    let (client, _) = stand.client();
+    let proof = |user: usize| {
+        let auth = Bytes::from(format!("user-{user}:secret"));
+        Request::Auth { kind: 0, scheme: Some("digest".into()), auth }
+    };
+    for user in 0..200 {
+        stand.request(client, &[(-4, proof(user)), (-4, proof(user))]);
+        assert_eq!(stand.told(client), ["-4 ok", "-4 ok"]);
+    }
+    let many: Vec<_> = (200..2000).map(|user| (-4, proof(user))).collect();
+    stand.request(client, &many);
+    let told = stand.told(client);
+    assert_eq!(told[told.len() - 2..], ["-4 -115", "closed"]);
+    assert!(told.len() < 300, "{}", told.len());
+
+    let (long, _) = stand.client();
+    let auth = Bytes::from([&[b'a'; 17_000][..], b":secret"].concat());
+    stand.request(long, &[(-4, Request::Auth { kind: 0, scheme: Some("digest".into()), auth })]);
+    assert_eq!(stand.told(long), ["-4 -115", "closed"]);
+}

@@ -3,11 +3,12 @@
 //! A line of a library that knows nothing of this is [`OTHER`].
 
 /// All names, in order.
-pub(crate) const EVENTS: [&str; 84] = [
+pub(crate) const EVENTS: [&str; 85] = [
     "audit.failed",
     "audit.written",
     "auth.refused",
     "auth.required",
+    "auth.too_many",
     "client.ahead",
     "client.closed",
     "client.refused",
