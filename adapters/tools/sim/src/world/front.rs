@@ -31,7 +31,7 @@ use crate::faults::FaultClass;
 use crate::java_leader::{Leader, poison};
 use crate::network::up_to;
 use crate::rule::{Rule, Violation, broken};
-use crate::world::told::{holds_back, is_of, shows_what_is_applied};
+use crate::world::told::{ends, holds_back, is_of, shows_what_is_applied};
 use crate::world::{What, World};
 
 /// How many ticks a leader waits between two looks at what is due.
@@ -362,13 +362,16 @@ impl World {
             return Ok(());
         };
         let Some(front) = &mut server.front else { return Ok(()) };
-        for want in std::mem::take(&mut front.wants) {
+        let mut wants = std::mem::take(&mut front.wants).into_iter().peekable();
+        while let Some(want) = wants.next() {
             let event = match want {
                 Wants::Send { client, bytes } => {
                     front.counts_answered(client, &bytes);
                     let applied = front.zookeeper.tree().last_zxid();
                     shows_what_is_applied(id, crowd.is_answered(client), &bytes, applied)?;
-                    holds_back(id, crowd, client, &bytes)?;
+                    if !wants.peek().is_some_and(|next| ends(next, client)) {
+                        holds_back(id, crowd, client, &bytes)?;
+                    }
                     let length = bytes.len();
                     if let Some(session) = crowd.on_sent(client, bytes, now) {
                         let asked = crowd.session_of(client).unwrap_or(0);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use quorate_application::clients::{ClientId, Event as Told, Frame};
+use quorate_application::clients::{ClientId, Event as Told, Frame, Output as Wants};
 use quorate_application::{Application, Snapshot};
 use quorate_core::id::ServerId;
 use quorate_core::message::Request;
@@ -134,13 +134,19 @@ pub(super) fn is_of(order: &Order, closed: ClientId) -> bool {
     }
 }
 
+/// Whether this ends the connection of a client.
+pub(super) fn ends(want: &Wants, client: ClientId) -> bool {
+    matches!(want, Wants::Close { client: ended, .. } if *ended == client)
+}
+
 /// Whether a session is heard by this: who a client says that it is keeps none alive.
 pub(super) fn is_heard(frame: &Frame) -> bool {
     let op = |frame: &Bytes| frame.get(4..8).map(|op| op == op::AUTH.to_be_bytes());
     !matches!(frame, Frame::Whole(frame) if op(frame) == Some(true))
 }
 
-/// To a client that does not read events are written on, and nothing else as long as too much waits.
+/// To a client that does not read events are written on, and nothing else as long as too much waits: but for why its
+/// connection ends, which is the last reply.
 pub(super) fn holds_back(
     id: ServerId,
     crowd: &mut Crowd,
