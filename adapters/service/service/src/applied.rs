@@ -41,20 +41,23 @@ impl Service {
             self.fire(step, outcome);
         }
         let header = &txn.header;
+        let is_own = self.submitted.front().is_some_and(|head| head.id == header.request());
         if let Some(Outcome::SessionOpened { timeout }) = outcome {
             match &mut self.role {
                 Role::Leader(leading) if !leading.tracker.knows(header.client) => {
                     // If the link ends of the learner that has asked for it, its time-out begins anew.
                     let by = step.state.learner_of(header.client);
                     leading.tracker.add(step.at, header.client, *timeout);
-                    leading.tracker.touch(step.at, header.client, *timeout, by);
+                    // Of whom it is may have been forgotten meanwhile.
+                    if by.is_some() || is_own {
+                        leading.tracker.touch(step.at, header.client, *timeout, by);
+                    }
                 }
                 Role::Leader(_) => {}
                 Role::Idle => self.sessions.see(header.client),
                 Role::Learner { .. } => self.sessions.touch(header.client, *timeout),
             }
         }
-        let is_own = self.submitted.front().is_some_and(|head| head.id == header.request());
         let own = if is_own { self.submitted.pop_front() } else { None };
         if let Some(head) = own {
             if let Some(asked) = &head.audited {

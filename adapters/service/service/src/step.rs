@@ -130,7 +130,7 @@ impl Service {
                 if let Some(leading) = self.leading() {
                     leading.tracker.answered(step.at, from, asked);
                     for (session, timeout_ms) in touched(&sessions) {
-                        leading.tracker.touch(step.at, session, timeout_ms, Some(from));
+                        leading.tracker.told(step.at, session, timeout_ms, from);
                     }
                 }
             }

@@ -3,17 +3,18 @@
 //! ```text
 //!   deadline = the next tick behind (heard + time-out)
 //!
-//!   due ─┬─ heard by a learner ──────► held until each has answered, within a tick, a ping sent since; or two, however late
-//!        │                             its link ends: a time-out more, from then
-//!        └─ our own client's, or       held while a step of ours that came more than a tick late is less than a tick ago
-//!           nobody's
+//!   due ─┬─ heard by a learner ─┬────► held until each has answered, within a tick, a ping sent since; or two, however late
+//!        │                      │      its link ends: a time-out more, from then
+//!        ├─ heard by nobody yet ┤
+//!        └─ our own client's ───┴────► held while a step of ours that came more than a tick late is less than a tick ago
 //!   held for a whole time-out in all, or not held ──► expires: closeSession
 //! ```
 //!
 //! A session is heard at the server that its client is connected to, which tells us in its answers to pings. So that a
 //! session is silent is known only of one whose server has spoken since. Which one that is, is not known for sure: a server
-//! of ZooKeeper tells once of each session that is opened, wherever (`LearnerSessionTracker.commitSession`). A leader of ZooKeeper expires, when it wakes from a
-//! pause, all whose time passed meanwhile, though their pings lie unread in its sockets.
+//! of ZooKeeper tells once of each session that is opened, wherever (`LearnerSessionTracker.commitSession`). A leader of
+//! ZooKeeper expires, when it wakes from a pause, all whose time passed meanwhile, though their pings lie unread in its
+//! sockets.
 //!
 //! A server that stood still, ours or a learner's, reads first what came meanwhile: that the first answer is not late shows
 //! that it did not.
@@ -44,10 +45,35 @@ struct Tracked {
     deadline: Instant,
     /// When it is looked at, see [`Tracker::due`].
     look: Instant,
-    /// Where it was heard last; none: by our own client, or nowhere yet.
-    heard_by: Option<LinkId>,
+    at: At,
     /// How long deadlines of it were held since it was heard.
     held: Duration,
+}
+
+/// Where a session's client is connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    /// At any server: it was opened before this one led, or its learner was lost, or another tells of it. `renewed`: a learner was lost since it
+    /// was heard.
+    Any { renewed: bool },
+    /// At this server.
+    Own,
+    /// At a learner, which has opened it, or asked whether it lives.
+    Learner(LinkId),
+}
+
+impl At {
+    const fn learner(self) -> Option<LinkId> {
+        match self {
+            Self::Learner(link) => Some(link),
+            Self::Any { .. } | Self::Own => None,
+        }
+    }
+
+    /// Whether its client may have spoken to that learner.
+    fn may_be(self, link: LinkId) -> bool {
+        self == Self::Learner(link) || self == Self::Any { renewed: false }
+    }
 }
 
 /// Which pings a learner has answered.
@@ -88,13 +114,13 @@ impl Tracker {
         tracker
     }
 
-    /// A session is opened, or heard from by our own client.
+    /// A session is opened.
     pub(crate) fn add(&mut self, now: Instant, session: i64, timeout_ms: i32) {
         let timeout = self.timeout(timeout_ms);
-        self.set(now, session, timeout, None, Duration::ZERO);
+        self.set(now, session, timeout, At::Any { renewed: false }, Duration::ZERO);
     }
 
-    /// A session that is tracked was heard from.
+    /// The client of a session that is tracked has come to a learner, or to us; or ours has spoken.
     pub(crate) fn touch(
         &mut self,
         now: Instant,
@@ -104,21 +130,28 @@ impl Tracker {
     ) {
         if self.sessions.contains_key(&session) {
             let timeout = self.timeout(timeout_ms);
-            self.set(now, session, timeout, by, Duration::ZERO);
+            let at = by.map_or(At::Own, At::Learner);
+            self.set(now, session, timeout, at, Duration::ZERO);
         }
     }
 
-    fn set(
-        &mut self,
-        now: Instant,
-        session: i64,
-        timeout: Duration,
-        heard_by: Option<LinkId>,
-        held: Duration,
-    ) {
+    /// A learner tells of a session, which need not be its own: but it may be, though its client has come to another
+    /// server, or to us, by what was read last. What it has given up may be read after what it did next.
+    pub(crate) fn told(&mut self, now: Instant, session: i64, timeout_ms: i32, by: LinkId) {
+        if let Some(Tracked { at, .. }) = self.sessions.get(&session) {
+            let at = match *at {
+                at @ At::Learner(learner) if learner == by => at,
+                At::Learner(_) | At::Own | At::Any { .. } => At::Any { renewed: false },
+            };
+            let timeout = self.timeout(timeout_ms);
+            self.set(now, session, timeout, at, Duration::ZERO);
+        }
+    }
+
+    fn set(&mut self, now: Instant, session: i64, timeout: Duration, at: At, held: Duration) {
         self.remove(session);
         let deadline = self.next_tick(now + timeout);
-        let tracked = Tracked { timeout, deadline, look: deadline, heard_by, held };
+        let tracked = Tracked { timeout, deadline, look: deadline, at, held };
         self.sessions.insert(session, tracked);
         self.due.insert((deadline, session));
     }
@@ -171,10 +204,11 @@ impl Tracker {
     pub(crate) fn lost(&mut self, now: Instant, link: LinkId) {
         self.learners.remove(&link);
         self.look_again(link, |_| true);
-        let of_it = self.sessions.iter().filter(|(_, tracked)| tracked.heard_by == Some(link));
+        let of_it = self.sessions.iter().filter(|(_, tracked)| tracked.at.may_be(link));
         let of_it: Vec<_> = of_it.map(|(session, tracked)| (*session, *tracked)).collect();
         for (session, Tracked { timeout, deadline, held, .. }) in of_it {
-            self.set(now, session, timeout, None, held + now.since(deadline));
+            let held = held + now.since(deadline);
+            self.set(now, session, timeout, At::Any { renewed: true }, held);
         }
     }
 
@@ -183,7 +217,7 @@ impl Tracker {
         if let Some(tracked) = self.sessions.remove(&session) {
             self.due.remove(&(tracked.look, session));
             if !self.held.is_empty() {
-                for link in tracked.heard_by.iter().chain(self.learners.keys()) {
+                for link in tracked.at.learner().iter().chain(self.learners.keys()) {
                     self.held.remove(&(*link, session));
                 }
             }
@@ -223,7 +257,7 @@ impl Tracker {
                 }
                 None => {
                     expired.push(session);
-                    self.set(now, session, tracked.timeout, tracked.heard_by, Duration::ZERO);
+                    self.set(now, session, tracked.timeout, tracked.at, Duration::ZERO);
                 }
             }
         }
@@ -236,15 +270,19 @@ impl Tracker {
         tracked: &Tracked,
         awake_at: Option<Instant>,
     ) -> Option<(Instant, Option<LinkId>)> {
-        let Some(heard_by) = tracked.heard_by else { return awake_at.map(|at| (at, None)) };
+        let awake_at = awake_at.map(|at| (at, None));
+        if tracked.at == At::Own {
+            return awake_at;
+        }
+        let its_own = tracked.at.learner();
         let silent = |link: &LinkId| {
             let answers = self.learners.get(link).copied().unwrap_or(Answers::NONE);
             !answers.has_spoken_since(tracked.deadline)
         };
-        let learners = core::iter::once(&heard_by).chain(self.learners.keys());
         // It is looked at when the learner answers.
-        let silent = learners.copied().find(|link| silent(link));
-        silent.map(|link| (Instant(u64::MAX), Some(link)))
+        let silent = its_own.iter().chain(self.learners.keys()).copied().find(silent);
+        let answers = silent.map(|link| (Instant(u64::MAX), Some(link)));
+        answers.or(awake_at.filter(|_| its_own.is_none()))
     }
 
     /// The last deadline, if there is a session.
@@ -334,20 +372,43 @@ mod tests {
 
     /// Once behind a creation a server of ZooKeeper tells of sessions that are another's.
     #[test]
-    fn who_told_of_a_session_last_need_not_be_where_its_client_is() {
+    fn who_tells_of_a_session_need_not_be_where_its_client_is() {
         for lives in [true, false] {
             let mut tracker = of_learner();
             tracker.answered(at(250), LINK, at(240));
             tracker.answered(at(300), OTHER, at(290));
-            tracker.touch(at(300), 7, 1000, Some(OTHER));
+            tracker.told(at(300), 7, 1000, OTHER);
             // The leader stands still. The other one is read first.
             tracker.answered(at(2301), OTHER, at(2300));
             assert!(tracker.expire(at(2301), None).is_empty(), "its own server has not spoken");
             tracker.answered(at(2302), LINK, at(2300));
             if lives {
-                tracker.touch(at(2302), 7, 1000, Some(LINK));
+                tracker.told(at(2302), 7, 1000, LINK);
             }
             assert_eq!(tracker.expire(at(2302), None).is_empty(), lives);
+        }
+        let mut tracker = of_learner();
+        tracker.told(at(300), 7, 1000, OTHER);
+        tracker.lost(at(1200), LINK);
+        assert_eq!(until(&mut tracker, 1300, 9000), Some(2500), "its server is lost");
+    }
+
+    /// It was opened before this server led, and its client is a learner's, which has heard it.
+    #[test]
+    fn of_a_session_that_nobody_has_told_of_yet_each_learner_is_waited_for() {
+        for lives in [true, false] {
+            let mut tracker = tracker(&[(7, 1000), (8, 1000)]);
+            tracker.touch(at(400), 8, 1000, None);
+            tracker.answered(at(250), LINK, at(240));
+            tracker.answered(at(300), OTHER, at(290));
+            tracker.answered(at(2301), OTHER, at(2300));
+            assert_eq!(tracker.expire(at(2301), None), [8], "our own client's");
+            tracker.answered(at(2302), LINK, at(2300));
+            if lives {
+                tracker.told(at(2302), 7, 1000, LINK);
+            }
+            let due = tracker.expire(at(2302), None);
+            assert_eq!(due.is_empty(), lives);
         }
     }
 
@@ -384,7 +445,7 @@ mod tests {
         let mut tracker = of_learner();
         assert_eq!(until(&mut tracker, 1500, 1600), None);
         tracker.answered(at(1650), LINK, at(1600));
-        tracker.touch(at(1650), 7, 1000, Some(LINK));
+        tracker.told(at(1650), 7, 1000, LINK);
         tracker.answered(at(2900), LINK, at(2800));
         assert_eq!(until(&mut tracker, 1700, 9000), Some(3000 + 1000), "heard in what it has told");
     }
@@ -428,10 +489,24 @@ mod tests {
     fn sessions_of_a_learner_that_is_lost_have_their_full_time_outs() {
         let mut tracker = tracker(&[(7, 1000), (8, 1000)]);
         tracker.touch(at(0), 7, 1000, Some(LINK));
+        tracker.touch(at(0), 8, 1000, None);
         tracker.lost(at(1200), LINK);
         assert_eq!(tracker.expire(at(1500), None), [8]);
         tracker.remove(8);
         assert_eq!(until(&mut tracker, 1600, 9000), Some(2500));
+    }
+
+    /// Its client may have been at either. What is lost later was there before: that is known by then.
+    #[test]
+    fn of_a_session_that_may_be_anywhere_the_first_learner_that_is_lost_counts() {
+        let mut tracker = tracker(&[(7, 1000)]);
+        tracker.lost(at(900), OTHER);
+        assert_eq!(tracker.deadline(), Some(at(2000)));
+        tracker.lost(at(1400), LINK);
+        assert_eq!(tracker.deadline(), Some(at(2000)));
+        tracker.told(at(1450), 7, 1000, LINK);
+        tracker.lost(at(1900), LINK);
+        assert_eq!(tracker.deadline(), Some(at(3000)));
     }
 
     /// What its deadline was held before counts: 500 ms, and 500 ms more.
