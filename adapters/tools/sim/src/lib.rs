@@ -105,7 +105,7 @@
 //! | an event comes before each reply that shows its change; events come in the order of transactions, and none without a cause | [`EventOrder`](Rule::EventOrder) | `seeded`: `EventsBehindReply` |
 //! | every change of what is watched is told, unless the connection is lost; over a reconnect each changed node is told or watched again | [`Watch`](Rule::Watch) | `seeded`: `ParentUntold`, `CatchUpByCreation` |
 //! | an ephemeral node is there only while its session is | [`Ephemeral`](Rule::Ephemeral) | `seeded`: `ClosingSessionCreates` |
-//! | a session that its server has heard, and told the leader of, lives for its time-out from then; no session that lives is said not to | [`Expiry`](Rule::Expiry) | `seeded`: `TouchesDropped` |
+//! | a session that its server has heard, and told the leader of, lives for its time-out from then, and while a learner that follows has not told yet; no session that lives is said not to | [`Expiry`](Rule::Expiry) | `seeded`: `TouchesDropped`, `OneLearnerAsked` |
 //! | a session that is not heard is gone in the end | [`Silence`](Rule::Silence) | `seeded`: `TableUntracked` |
 //! | behind its end a session writes nothing and is not welcomed; no id comes twice | [`Closed`](Rule::Closed) | `seeded`: `ClosedRevalidated` |
 //! | a multi is all or nothing; what is refused changes nothing | [`Multi`](Rule::Multi) | |

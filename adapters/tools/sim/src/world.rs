@@ -14,6 +14,7 @@ mod deliveries;
 mod draining;
 mod events;
 mod front;
+mod java_learner;
 mod leaving;
 mod led_by_java;
 mod non_members;
@@ -426,6 +427,7 @@ fn servers_of(seed: u64, config: &WorldConfig) -> BTreeMap<ServerId, Server> {
             Server::new(config_of(seed, config, id, membership), contents, Clock::new(drift));
         server.reference = refers.then(Reference::default);
         server.wall = i64::try_from(walls.below(apart + 1)).unwrap_or(0);
+        server.wall_max = server.wall;
         (id, server)
     });
     servers.collect()

@@ -57,6 +57,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("world::actions", Page),
     ("world::leaving", Page),
     ("world::led_by_java", Page),
+    ("world::java_learner", Page),
     ("world::outages", Page),
     ("world::outputs", Page),
     ("world::reference", Page),

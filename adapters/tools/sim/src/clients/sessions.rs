@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use quorate_core::id::ServerId;
+use quorate_core::id::{LinkId, ServerId};
 use quorate_core::time::Instant;
 use quorate_core::txn::{RequestId, TxnHeader};
 use quorate_core::zxid::Zxid;
@@ -23,6 +23,8 @@ pub(crate) struct Sessions {
     heard: BTreeMap<(i64, ServerId), Vec<Instant>>,
     /// When the newest ping was sent that this leader knows the learner to have answered.
     answered: BTreeMap<(ServerId, ServerId), Instant>,
+    /// Who has answered pings, at which leader, by which link.
+    pub(crate) learners: BTreeMap<(ServerId, LinkId), ServerId>,
     /// When a server was lost to its leader, with what it had heard.
     lost: BTreeMap<ServerId, Instant>,
     /// Since when a server leads.
@@ -203,6 +205,31 @@ impl Sessions {
         *known = asked.max(*known);
     }
 
+    /// Where and when a session was heard within its time-out, by a learner that follows and whose answer this leader has not
+    /// read.
+    fn unread(
+        &self,
+        leader: ServerId,
+        session: i64,
+        last: Instant,
+        timeout: Duration,
+    ) -> Option<(ServerId, Instant)> {
+        let in_time = last + timeout * 9 / 10;
+        let owner = self.owners.get(&(leader, session)).copied();
+        let of_it = self.heard.iter().filter(|((of, at), _)| *of == session && *at != leader);
+        of_it.into_iter().find_map(|((_, server), heard)| {
+            let known = *self.answered.get(&(leader, *server))?;
+            // One whose link has ended may not know it yet; another has the session meanwhile.
+            if owner.is_some_and(|owner| owner != Some(*server))
+                || self.lost.get(server).is_some_and(|lost| *lost > known)
+            {
+                return None;
+            }
+            let unread = |at: &&Instant| **at > last.max(known) && **at <= in_time;
+            heard.iter().find(unread).map(|at| (*server, *at))
+        })
+    }
+
     /// A leader takes a session for silent: it was for its time-out, as far as the leader can know. A tenth is the clocks'.
     pub(crate) fn on_expired(
         &mut self,
@@ -236,7 +263,18 @@ impl Sessions {
             last = last.max(heard.copied().unwrap_or(last));
         }
         if now.since(last) >= *timeout * 9 / 10 {
-            return Ok(());
+            return match self.unread(leader, session, last, *timeout) {
+                Some((server, at)) if !by_java && now.since(last) < *timeout * 18 / 10 => {
+                    let detail = format!(
+                        "session {session:x} was silent for {:?} as far as is known, of {timeout:?}, but was heard by \
+                         {server} at {at:?}, which has not answered since: now is {now:?}, its last answer is to what was asked at {:?}",
+                        now.since(last),
+                        self.answered.get(&(leader, server))
+                    );
+                    broken(Rule::Expiry, leader, detail)
+                }
+                _ => Ok(()),
+            };
         }
         let silent = now.since(last);
         let of_it = self.heard.iter().filter(|((of, _), _)| *of == session);

@@ -91,6 +91,12 @@ fn scaled_up(length: Duration, by: u64, of: u64) -> Duration {
 }
 
 impl Server {
+    /// How long ago its clock showed that, now that it shows this: rather a little longer, as it may be off.
+    pub(super) fn ago(&self, shown: Instant, that: Instant) -> Duration {
+        let stood = self.stood.iter().filter(|(at, _)| *at >= that).map(|(_, stood)| *stood);
+        shown.since(that) * 11 / 10 + stood.sum::<Duration>()
+    }
+
     /// What kind of clock it has, if that is worth mentioning.
     pub(super) fn odd_clock(&self) -> Option<FaultClass> {
         match (self.clock.is_true(), self.clock.is_allowed()) {
@@ -123,7 +129,12 @@ impl World {
     /// Sets the wall clock of a server forward or back, in milliseconds: what it shows of the time of day, and nothing else.
     pub(crate) fn set_wall_clock(&mut self, id: i64, by_ms: i64) {
         let Some(server) = self.servers.get_mut(&ServerId(id)) else { return };
+        // Its disk is empty: it has given no id of a session yet, or has forgotten which.
+        if by_ms < 0 && server.remembered.is_none() {
+            return;
+        }
         server.wall += by_ms;
+        server.wall_max = server.wall.max(server.wall_max);
         if server.front.is_some() {
             let ahead = by_ms > 0;
             let class = if ahead { FaultClass::WallClockAhead } else { FaultClass::WallClockBack };
@@ -149,8 +160,10 @@ impl World {
         if let Some(since) = server.suspended.take() {
             let stood = now.since(since);
             server.clock.stood(now, stood);
+            server.stood.push((server.clock.shows(now), stood));
             // Its wall clock has gone on.
             server.wall += i64::try_from(stood.as_millis()).unwrap_or(0);
+            server.wall_max = server.wall.max(server.wall_max);
             self.leases_void(now);
         }
     }

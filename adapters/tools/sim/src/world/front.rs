@@ -58,6 +58,9 @@ pub(super) struct Front {
     /// It is a server of ZooKeeper; and while that leads, its model.
     pub(super) is_java: bool,
     pub(super) leader: Option<Box<Leader>>,
+    /// The sessions that were opened, at whichever server, since the leader asked last: a learner of ZooKeeper tells of
+    /// them once, as if it had heard them. `LearnerSessionTracker.commitSession`.
+    pub(super) created: BTreeMap<i64, i32>,
     /// In which it serves, or did last.
     pub(super) epoch: Epoch,
     /// It leads, or did when it served last.
@@ -109,6 +112,7 @@ impl Front {
             tick,
             is_java,
             leader: None,
+            created: BTreeMap::new(),
             epoch: Epoch::ZERO,
             leads: false,
             orders: VecDeque::new(),
@@ -285,6 +289,9 @@ impl World {
                 if let Some(leader) = &mut front.leader {
                     leader.on_applied(&txn);
                 }
+                if let Ok(applied) = &effect {
+                    front.notes_created(&txn, &applied.outcome);
+                }
                 let counts = !crowd.judge.miscounts(txn.zxid.epoch());
                 if let (Ok(Applied { digest: DigestCheck::Differs { leader, ours }, .. }), true) =
                     (effect, counts)
@@ -342,6 +349,7 @@ impl World {
                     if let Told::Received { client, .. } = &event { Some(*client) } else { None };
                 let session = client.and_then(|client| crowd.session_of(client));
                 front.counts_asked(shown, &event);
+                front.forgets_created(&event);
                 let answer = front.leader_hears(shown, &event, session);
                 // ZooKeeper's servers close every client.
                 let parts = front.is_java && matches!(event, Told::Retired);
@@ -441,7 +449,9 @@ impl World {
                     continue;
                 }
                 Wants::Halt(reason) => return broken(Rule::Progress, id, reason),
-                Wants::Touch(sessions) => quorate_core::input::Event::Touch(sessions),
+                Wants::Touch(sessions) => {
+                    quorate_core::input::Event::Touch(front.tells_of_created(sessions))
+                }
                 Wants::Revalidate(body) => quorate_core::input::Event::Revalidate(body),
                 Wants::Revalidated { to, body } => {
                     quorate_core::input::Event::Revalidated { to, body }

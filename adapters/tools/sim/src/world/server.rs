@@ -1,6 +1,7 @@
 //! One server of the world: the core's `Peer` with its disk, application, clock and links.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use quorate_core::config::Config;
 use quorate_core::input::Event;
@@ -47,6 +48,8 @@ impl Server {
             reference: None,
             clock,
             wall: 0,
+            wall_max: 0,
+            stood: Vec::new(),
             remembered: None,
             suspended: None,
             backlog: VecDeque::new(),
@@ -116,10 +119,14 @@ pub(super) struct Server {
     pub(super) clock: Clock,
     /// How far its wall clock is ahead of what that shows, in milliseconds.
     pub(super) wall: i64,
+    /// The most of that so far.
+    pub(super) wall_max: i64,
     /// What its service has had kept.
     pub(super) remembered: Option<i64>,
     /// What surrounds it that elects as ZooKeeper's do.
     pub(super) reference: Option<Reference>,
+    /// What its clock showed whenever it has stood still, and for how long.
+    pub(super) stood: Vec<(Instant, Duration)>,
     /// Since when its clock stands still.
     pub(super) suspended: Option<Instant>,
     pub(super) backlog: VecDeque<Event>,

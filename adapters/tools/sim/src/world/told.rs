@@ -77,7 +77,8 @@ impl World {
     pub(super) fn note_told(&mut self, id: ServerId, shown: Instant, told: &Told) {
         let now = self.agenda.now();
         let Some(crowd) = &mut self.crowd else { return };
-        let front = self.servers.get(&id).and_then(|server| server.front.as_ref());
+        let server = self.servers.get(&id);
+        let front = server.and_then(|server| server.front.as_ref());
         let serves = front.is_some_and(|front| front.serves);
         if let Told::Serving { .. } = told {
             // Those that have stayed; what they have said meanwhile is read now.
@@ -106,14 +107,17 @@ impl World {
                 }
             }
             Told::LinkLost(link) => {
-                if let Some(learner) = self.network.at_the_other_end(*link) {
+                // The network may have forgotten it before its service is told.
+                let learner = sessions.learners.remove(&(id, *link));
+                if let Some(learner) = learner.or(self.network.at_the_other_end(*link)) {
                     sessions.on_lost(learner, now);
                 }
             }
             Told::Touched { from, asked, .. } => {
-                // Clocks may be off: rather a little earlier.
-                let ago = Instant::from_origin(shown.since(*asked)).0 / 10 * 11;
+                let ago = server.map_or(Duration::ZERO, |server| server.ago(shown, *asked));
                 if let Some(learner) = self.network.at_the_other_end(*from) {
+                    let ago = Instant::from_origin(ago).0;
+                    sessions.learners.insert((id, *from), learner);
                     sessions.on_answered(id, learner, Instant(now.0.saturating_sub(ago)));
                 }
             }

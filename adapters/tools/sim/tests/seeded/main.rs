@@ -218,6 +218,7 @@ const TABLE: &[(Bug, Hunt, u64)] = &[
     (Bug::NoTtlApplied, Hunt::Clients(1_000), 105),
     (Bug::BusyClientClosed, Hunt::Clients(200), 5),
     (Bug::KeptOverSnapshot, Hunt::Clients(1_000), 0),
+    (Bug::OneLearnerAsked, Hunt::Clients(3_000), 769),
 ];
 
 /// The first of so many seeds that fails; if another was begun before and fails, too, that one.
