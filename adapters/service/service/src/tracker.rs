@@ -53,9 +53,9 @@ struct Tracked {
 /// Where a session's client is connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
-    /// At any server: it was opened before this one led, or its learner was lost, or another tells of it. `renewed`: a learner was lost since it
-    /// was heard.
-    Any { renewed: bool },
+    /// At any server: it was opened before this one led, or its learner was lost, or another tells of it. `renewed`: how
+    /// many nanoseconds its deadline was put off for learners that were lost since it was heard, a time-out at most.
+    Any { renewed: u64 },
     /// At this server.
     Own,
     /// At a learner, which has opened it, or asked whether it lives.
@@ -72,7 +72,7 @@ impl At {
 
     /// Whether its client may have spoken to that learner.
     fn may_be(self, link: LinkId) -> bool {
-        self == Self::Learner(link) || self == Self::Any { renewed: false }
+        matches!(self, Self::Any { .. }) || self == Self::Learner(link)
     }
 }
 
@@ -117,7 +117,7 @@ impl Tracker {
     /// A session is opened.
     pub(crate) fn add(&mut self, now: Instant, session: i64, timeout_ms: i32) {
         let timeout = self.timeout(timeout_ms);
-        self.set(now, session, timeout, At::Any { renewed: false }, Duration::ZERO);
+        self.set(now, session, timeout, At::Any { renewed: 0 }, Duration::ZERO);
     }
 
     /// The client of a session that is tracked has come to a learner, or to us; or ours has spoken.
@@ -141,7 +141,7 @@ impl Tracker {
         if let Some(Tracked { at, .. }) = self.sessions.get(&session) {
             let at = match *at {
                 at @ At::Learner(learner) if learner == by => at,
-                At::Learner(_) | At::Own | At::Any { .. } => At::Any { renewed: false },
+                At::Learner(_) | At::Own | At::Any { .. } => At::Any { renewed: 0 },
             };
             let timeout = self.timeout(timeout_ms);
             self.set(now, session, timeout, at, Duration::ZERO);
@@ -149,8 +149,11 @@ impl Tracker {
     }
 
     fn set(&mut self, now: Instant, session: i64, timeout: Duration, at: At, held: Duration) {
+        self.put(session, timeout, self.next_tick(now + timeout), at, held);
+    }
+
+    fn put(&mut self, session: i64, timeout: Duration, deadline: Instant, at: At, held: Duration) {
         self.remove(session);
-        let deadline = self.next_tick(now + timeout);
         let tracked = Tracked { timeout, deadline, look: deadline, at, held };
         self.sessions.insert(session, tracked);
         self.due.insert((deadline, session));
@@ -206,9 +209,19 @@ impl Tracker {
         self.look_again(link, |_| true);
         let of_it = self.sessions.iter().filter(|(_, tracked)| tracked.at.may_be(link));
         let of_it: Vec<_> = of_it.map(|(session, tracked)| (*session, *tracked)).collect();
-        for (session, Tracked { timeout, deadline, held, .. }) in of_it {
+        for (session, Tracked { timeout, deadline, at, held, .. }) in of_it {
+            let renewed = match at {
+                At::Any { renewed } => Some(Duration::from_nanos(renewed)),
+                At::Own | At::Learner(_) => None,
+            };
+            let most = renewed.map_or(Duration::MAX, |renewed| timeout.saturating_sub(renewed));
+            let more = self.next_tick(now + timeout).since(deadline).min(most);
+            if more.is_zero() && renewed.is_some() {
+                continue;
+            }
+            let renewed = Instant::from_origin(renewed.unwrap_or_default() + more).0;
             let held = held + now.since(deadline);
-            self.set(now, session, timeout, At::Any { renewed: true }, held);
+            self.put(session, timeout, deadline + more, At::Any { renewed }, held);
         }
     }
 
@@ -496,17 +509,17 @@ mod tests {
         assert_eq!(until(&mut tracker, 1600, 9000), Some(2500));
     }
 
-    /// Its client may have been at either. What is lost later was there before: that is known by then.
+    /// Its client may have been at any of them: however often they are lost, it is put off by a time-out.
     #[test]
-    fn of_a_session_that_may_be_anywhere_the_first_learner_that_is_lost_counts() {
+    fn of_a_session_that_may_be_anywhere_each_learner_that_is_lost_counts() {
         let mut tracker = tracker(&[(7, 1000)]);
-        tracker.lost(at(900), OTHER);
-        assert_eq!(tracker.deadline(), Some(at(2000)));
-        tracker.lost(at(1400), LINK);
-        assert_eq!(tracker.deadline(), Some(at(2000)));
-        tracker.told(at(1450), 7, 1000, LINK);
-        tracker.lost(at(1900), LINK);
-        assert_eq!(tracker.deadline(), Some(at(3000)));
+        for (ms, deadline) in [(900, 2000), (1400, 2500), (1900, 2500)] {
+            tracker.lost(at(ms), OTHER);
+            assert_eq!(tracker.deadline(), Some(at(deadline)));
+        }
+        tracker.told(at(2450), 7, 1000, LINK);
+        tracker.lost(at(2900), LINK);
+        assert_eq!(tracker.deadline(), Some(at(4000)));
     }
 
     /// What its deadline was held before counts: 500 ms, and 500 ms more.
