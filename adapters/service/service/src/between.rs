@@ -13,9 +13,10 @@
 //!
 //! So a session stays at its server if nothing is under way for it: it has been told nothing that the server does not have,
 //! and what the next leader adds is applied here one transaction after the other, each with its events. Its watches stay.
-//! The leader knows every session of the tree, and that of a learner's client is its own again with the first request
-//! (`SessionTrackerImpl.checkSession`). What it cannot survive is a snapshot: nothing tells which watched nodes have
-//! changed.
+//! The next leader knows every session of the tree, and that of a learner's client is its own again with the first request
+//! (`SessionTrackerImpl.checkSession`). To the same leader, found again by another link, it is still at the one that is
+//! gone: its first write is refused as moved, and its client comes anew. What it cannot survive is a snapshot: nothing
+//! tells which watched nodes have changed.
 
 use alloc::vec::Vec;
 use core::time::Duration;
