@@ -66,6 +66,7 @@ impl Service {
             self.make_room();
             self.on_own(step, head.client, txn.zxid, header, outcome);
         }
+        self.on_txn_of_kept(step, header.client);
         if let Some(Outcome::SessionClosed { deleted }) = outcome {
             self.audit_ended(step, header.client, deleted);
             self.on_session_closed(step, header.client);

@@ -14,9 +14,12 @@
 //! So a session stays at its server if nothing is under way for it: it has been told nothing that the server does not have,
 //! and what the next leader adds is applied here one transaction after the other, each with its events. Its watches stay.
 //! The next leader knows every session of the tree, and that of a learner's client is its own again with the first request
-//! (`SessionTrackerImpl.checkSession`). To the same leader, found again by another link, it is still at the one that is
-//! gone: its first write is refused as moved, and its client comes anew. What it cannot survive is a snapshot: nothing
-//! tells which watched nodes have changed.
+//! (`SessionTrackerImpl.checkSession`). Four things end it:
+//! - a snapshot: nothing tells which watched nodes have changed;
+//! - the same leader, found again by another link: to it the session is still at the one that is gone, and its requests would
+//!   be refused as moved. To claim it could take it from the server that its client is at by now: so it comes anew;
+//! - a transaction of its own that comes from elsewhere: so is its client, and what it left here must not come behind it;
+//! - silence: its client may be elsewhere, though nothing tells, and what it left here may still be on its way.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -59,7 +62,8 @@ impl Service {
         let all: Vec<_> = self.clients.keys().copied().collect();
         for client in all {
             let Some(connection) = self.clients.get_mut(&client) else { continue };
-            let session = connection.session().filter(|_| stays && connection.is_idle());
+            let lives = stays && connection.is_idle() && connection.was_answered_lately(step.at);
+            let session = connection.session().filter(|_| lives);
             match session {
                 Some(session) => connection.state = State::Kept { session },
                 None => self.close(step.out, client, Close::AfterWriting),
@@ -101,9 +105,20 @@ impl Service {
         }
     }
 
-    /// The tree is another one: who has stayed may miss events.
-    pub(crate) fn on_replaced(&mut self, step: &mut Step<'_>) {
+    /// Those that have stayed come anew.
+    pub(crate) fn let_go_kept(&mut self, step: &mut Step<'_>) {
         for client in self.who_waits(false) {
+            self.close(step.out, client, Close::AfterWriting);
+        }
+    }
+
+    /// A transaction of this session is applied: if its client has stayed here, where nothing of it is under way, it has
+    /// asked for it elsewhere.
+    pub(crate) fn on_txn_of_kept(&mut self, step: &mut Step<'_>, session: i64) {
+        let client = self.by_session.get(&session).copied();
+        let connection = client.and_then(|client| self.clients.get(&client));
+        let kept = connection.is_some_and(|one| one.state == State::Kept { session });
+        if let Some(client) = client.filter(|_| kept) {
             self.close(step.out, client, Close::AfterWriting);
         }
     }

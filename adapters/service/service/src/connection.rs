@@ -130,6 +130,11 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
+    /// It was answered just now.
+    pub(crate) fn answered(&mut self, now: Instant) {
+        self.last_response_ms = now.since(Instant::ORIGIN).as_millis();
+    }
+
     /// Sets them back, but for when it came.
     pub(crate) fn reset(&mut self) {
         *self = Self { established_ms: self.established_ms, ..Self::default() };
@@ -190,6 +195,13 @@ impl Connection {
             self.identities.push(identity);
         }
         fits
+    }
+
+    /// Whether its client was answered in half of its time-out: one that hears nothing looks for another server after two
+    /// thirds, and one that lives asks after a third.
+    pub(crate) fn was_answered_lately(&self, now: Instant) -> bool {
+        let answered = Duration::from_millis(u64::try_from(self.figures.last_response_ms).unwrap_or(0));
+        now.since(Instant::ORIGIN).saturating_sub(answered) < self.patience() / 2
     }
 
     /// Whether its client waits for nothing.

@@ -126,6 +126,7 @@ impl Service {
     ) {
         let Some(connection) = self.clients.get_mut(&client) else { return };
         connection.state = State::Open { session };
+        connection.figures.answered(step.at);
         let timeout_ms = connection.timeout_ms;
         let early = core::mem::take(&mut connection.early);
         connection.queued = 0;

@@ -118,7 +118,7 @@ impl Service {
             let zxid = step.state.tree().last_zxid();
             connection.figures.last_zxid = zxid.0;
             connection.figures.latencies.add(step.at.since(came));
-            connection.figures.last_response_ms = step.at.since(Instant::ORIGIN).as_millis();
+            connection.figures.answered(step.at);
             let (now, took) = (step.at.since(Instant::ORIGIN), step.at.since(came));
             self.counters.answered(took);
             let Latencies { reads, updates } = &mut self.latencies;

@@ -117,12 +117,17 @@ impl Service {
                 self.forget(client);
             }
             Event::Serving { epoch, leads, membership } => {
+                // The leader that was lost, by another link.
+                if epoch == self.epoch {
+                    self.let_go_kept(step);
+                }
                 self.epoch = epoch;
                 self.on_serving(step, leads, &membership);
                 self.end_between(step);
             }
             Event::Retired => self.retire(step, Some(step.at)),
-            Event::Replaced => self.on_replaced(step),
+            // Who has stayed may miss events.
+            Event::Replaced => self.let_go_kept(step),
             Event::Synced(sync) => self.on_synced(sync),
             Event::SyncRefused(sync) => self.on_sync_refused(step, sync),
             Event::Pinged => self.on_pinged(step),

@@ -191,6 +191,54 @@ fn nobody_stays_at_a_leader_that_serves_no_clients() {
     assert_eq!(stand.told(client), ["closed"]);
 }
 
+/// To that leader, their sessions are at the link that is gone: it would refuse what they ask for.
+#[test]
+fn who_has_stayed_is_closed_when_the_same_leader_is_found_again_and_who_has_come_is_heard() {
+    let (mut stand, stayed, _) = watching(false);
+    stand.tell(Event::Retired);
+    let came = comes(&mut stand, 0);
+    assert!(stand.told(stayed).is_empty());
+    stand.serve_again();
+    stand.settle();
+    assert_eq!(stand.told(stayed), ["closed"]);
+    assert_ne!(stand.answer(came).unwrap().session, 0);
+}
+
+/// What it had sent here before it left must not be carried out behind what it has done since.
+#[test]
+fn a_session_that_has_written_elsewhere_does_not_stay() {
+    let (mut stand, client, session) = watching(false);
+    let (_, other) = stand.client();
+    stand.tell(Event::Retired);
+    stand.request(client, &[(3, create("/late"))]);
+    let mut txn = stand.prepare(&submitted(&create("/y"), other), Origin::Here, Zxid(1 << 33));
+    txn.header.client = session;
+    stand.apply(&txn);
+    assert_eq!(stand.told(client), ["closed"]);
+    stand.serve(true);
+    stand.settle();
+    assert!(stand.tree().get("/y").is_some() && stand.tree().get("/late").is_none());
+}
+
+/// Clients that hear nothing look for another server after two thirds of their time-out; those that live ask after one.
+#[test]
+fn a_session_that_was_silent_for_half_of_its_time_out_does_not_stay() {
+    for (silent, stays) in [(1900, true), (2100, false)] {
+        for asked in [false, true] {
+            let mut stand = Stand::new(true);
+            let (client, _) = stand.client();
+            if asked {
+                stand.wait(Duration::from_secs(1));
+                stand.request(client, &[(-2, Request::Ping)]);
+                assert_eq!(stand.told(client), ["-2 ok"]);
+            }
+            stand.wait(Duration::from_millis(silent));
+            stand.tell(Event::Retired);
+            assert_eq!(stand.told(client).is_empty(), stays, "{silent} {asked}");
+        }
+    }
+}
+
 /// A leader hears nothing of a session that it ends, and answers nothing: its end may be lost with that leader.
 #[test]
 fn a_session_that_its_leader_was_about_to_end_does_not_stay_if_it_has_asked_for_something() {

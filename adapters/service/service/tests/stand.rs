@@ -60,6 +60,8 @@ pub(crate) struct Stand {
     heard: BTreeMap<ClientId, (BytesMut, bool)>,
     paused: BTreeMap<ClientId, bool>,
     id: ServerId,
+    /// Of the leader that it served under last.
+    epoch: Epoch,
     /// What the last step wanted done.
     pub(crate) last: Vec<Output>,
 }
@@ -124,6 +126,7 @@ impl Stand {
             heard: BTreeMap::new(),
             paused: BTreeMap::new(),
             id,
+            epoch: Epoch(0),
             last: Vec::new(),
         }
     }
@@ -157,7 +160,14 @@ impl Stand {
         );
         let membership = Box::new(Membership::parse(text.into_bytes()).unwrap());
         let leads = part == Part::Leader;
-        self.tell(Event::Serving { epoch: Epoch(1), leads, membership });
+        self.epoch = Epoch(self.epoch.0 + 1);
+        self.tell(Event::Serving { epoch: self.epoch, leads, membership });
+    }
+
+    /// It has found the leader that it served under last again.
+    pub(crate) fn serve_again(&mut self) {
+        self.epoch = Epoch(self.epoch.0 - 1);
+        self.serve(false);
     }
 
     /// It serves as the only server that there is.
