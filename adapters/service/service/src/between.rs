@@ -71,15 +71,19 @@ impl Service {
         }
     }
 
-    /// There is a leader again: those that wait are heard, in the order in which they came.
-    pub(crate) fn end_between(&mut self, step: &mut Step<'_>) {
+    /// There is a leader again: those that wait are heard, in the order in which they came. `again`: it is the one that was
+    /// lost, by another link. It hears of those that have stayed, which come anew.
+    pub(crate) fn end_between(&mut self, step: &mut Step<'_>, again: bool) {
         self.retired = None;
         let serves = self.serves();
         for client in self.who_waits(true) {
+            self.touch(step.at, client);
             let Some(connection) = self.clients.get_mut(&client) else { continue };
             connection.state = match connection.session() {
                 None => State::New,
-                Some(session) if serves && step.state.tree().session(session).is_some() => {
+                Some(session)
+                    if serves && !again && step.state.tree().session(session).is_some() =>
+                {
                     State::Open { session }
                 }
                 Some(_) => {
@@ -89,7 +93,6 @@ impl Service {
             };
             connection.queued = 0;
             let early = core::mem::take(&mut connection.early);
-            self.touch(step.at, client);
             for frame in early {
                 self.on_frame(step, client, frame);
             }

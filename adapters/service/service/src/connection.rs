@@ -200,7 +200,8 @@ impl Connection {
     /// Whether its client was answered in half of its time-out: one that hears nothing looks for another server after two
     /// thirds, and one that lives asks after a third.
     pub(crate) fn was_answered_lately(&self, now: Instant) -> bool {
-        let answered = Duration::from_millis(u64::try_from(self.figures.last_response_ms).unwrap_or(0));
+        let answered =
+            Duration::from_millis(u64::try_from(self.figures.last_response_ms).unwrap_or(0));
         now.since(Instant::ORIGIN).saturating_sub(answered) < self.patience() / 2
     }
 

@@ -117,13 +117,10 @@ impl Service {
                 self.forget(client);
             }
             Event::Serving { epoch, leads, membership } => {
-                // The leader that was lost, by another link.
-                if epoch == self.epoch {
-                    self.let_go_kept(step);
-                }
+                let again = epoch == self.epoch;
                 self.epoch = epoch;
                 self.on_serving(step, leads, &membership);
-                self.end_between(step);
+                self.end_between(step, again);
             }
             Event::Retired => self.retire(step, Some(step.at)),
             // Who has stayed may miss events.

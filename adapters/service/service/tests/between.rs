@@ -88,6 +88,13 @@ fn what_is_no_request_for_a_session_does_not_wait() {
     assert!(stand.is_closed_without_a_byte(client));
 }
 
+/// Whether the leader has been told of a session.
+fn has_heard_of(stand: &Stand, session: i64) -> bool {
+    stand.asked.iter().any(
+        |output| matches!(output, Output::Touch(list) if list.starts_with(&session.to_be_bytes())),
+    )
+}
+
 /// A node below which nothing is, and who has left a watch on it and asks nothing more.
 fn watching(leads: bool) -> (Stand, ClientId, i64) {
     let mut stand = Stand::new(leads);
@@ -114,10 +121,7 @@ fn a_session_for_which_nothing_is_under_way_stays_with_its_watches() {
         assert_eq!(stand.told(client), ["3 ok", "-2 ok"]);
         if !leads {
             stand.tell(Event::Pinged);
-            let heard = stand.asked.iter().any(|output| {
-                matches!(output, Output::Touch(list) if list.starts_with(&session.to_be_bytes()))
-            });
-            assert!(heard, "the next leader hears of it");
+            assert!(has_heard_of(&stand, session));
         }
         stand.wait(LONGEST * 2);
         assert!(stand.told(client).is_empty(), "it stays");
@@ -130,10 +134,7 @@ fn the_next_leader_hears_at_once_of_a_session_that_stays_and_is_silent() {
     stand.tell(Event::Retired);
     stand.serve(false);
     stand.tell(Event::Pinged);
-    let heard = stand.asked.iter().any(
-        |output| matches!(output, Output::Touch(list) if list.starts_with(&session.to_be_bytes())),
-    );
-    assert!(heard);
+    assert!(has_heard_of(&stand, session));
 }
 
 #[test]
@@ -194,11 +195,13 @@ fn nobody_stays_at_a_leader_that_serves_no_clients() {
 /// To that leader, their sessions are at the link that is gone: it would refuse what they ask for.
 #[test]
 fn who_has_stayed_is_closed_when_the_same_leader_is_found_again_and_who_has_come_is_heard() {
-    let (mut stand, stayed, _) = watching(false);
+    let (mut stand, stayed, session) = watching(false);
     stand.tell(Event::Retired);
     let came = comes(&mut stand, 0);
     assert!(stand.told(stayed).is_empty());
     stand.serve_again();
+    stand.tell(Event::Pinged);
+    assert!(has_heard_of(&stand, session), "its time-out begins anew");
     stand.settle();
     assert_eq!(stand.told(stayed), ["closed"]);
     assert_ne!(stand.answer(came).unwrap().session, 0);
