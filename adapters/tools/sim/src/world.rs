@@ -6,6 +6,7 @@
 //! never does.
 
 mod actions;
+mod answers;
 mod clock;
 mod config;
 mod crashes;

@@ -55,6 +55,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("world::draining", Page),
     ("world::events", Page),
     ("world::actions", Page),
+    ("world::answers", Page),
     ("world::leaving", Page),
     ("world::led_by_java", Page),
     ("world::java_learner", Page),

@@ -6,66 +6,16 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use quorate_application::clients::{ClientId, Event as Told, Frame};
+use quorate_application::clients::Event as Told;
 use quorate_core::id::ServerId;
-use quorate_core::time::Instant;
-use quorate_service::wire::NOTIFICATION_XID;
 
-use crate::clients::Crowd;
 use crate::faults::{CrashKind, FaultClass};
-use crate::rule::{Rule, Violation, broken};
+use crate::rule::Violation;
 use crate::world::World;
-use crate::world::front::{Front, Order};
+use crate::world::front::Order;
 
 /// How long a server that was stopped is away.
 const AWAY: Duration = Duration::from_millis(400);
-
-impl Front {
-    /// What a connection has asked for, and whether it may go on.
-    pub(super) fn counts_asked(&mut self, shown: Instant, told: &Told) {
-        #[allow(clippy::wildcard_enum_match_arm, reason = "the others ask for nothing")]
-        match told {
-            Told::Serving { .. } => self.serves = true,
-            Told::Retired => self.serves = false,
-            Told::Stopping { within } => self.drains = Some(shown + *within * 2),
-            Told::Received { client, frames } => {
-                let whole = frames.iter().filter(|frame| matches!(frame, Frame::Whole(_)));
-                *self.asked.entry(*client).or_default() += whole.count();
-            }
-            _ => {}
-        }
-    }
-
-    /// Something is sent on a connection: an answer, unless it is an event.
-    pub(super) fn counts_answered(&mut self, client: ClientId, bytes: &Bytes) {
-        let is_event = bytes.get(4..8) == Some(&NOTIFICATION_XID.to_be_bytes()[..]);
-        if let (Some(asked), false) = (self.asked.get_mut(&client), is_event) {
-            *asked = asked.saturating_sub(1);
-        }
-    }
-
-    /// A connection is ended: by a server that is about to stop behind the last answer, unless the session is not there any
-    /// more, or elsewhere. What ends servers of ZooKeeper ends its connection, too.
-    pub(super) fn ends_between_answers(
-        &mut self,
-        id: ServerId,
-        client: ClientId,
-        crowd: &Crowd,
-    ) -> Result<(), Violation> {
-        let asked = self.asked.remove(&client).unwrap_or(0);
-        let waits = self.serves && self.drains.is_some_and(|end| self.stepped < end);
-        let session = crowd.session_of(client).filter(|session| *session != 0);
-        let here = session.is_some_and(|session| {
-            self.tree().session(session).is_some() && crowd.judge.sessions.is_at(session, id)
-        });
-        if asked == 0 || !waits || !here || crowd.judge.beside_java {
-            return Ok(());
-        }
-        let detail = format!("ends {client:?}, to which it owes {asked} answers");
-        broken(Rule::Drained, id, detail)
-    }
-}
 
 impl World {
     /// A server is told to stop, within so long, and starts again a while later.
