@@ -157,6 +157,11 @@ impl Service {
         let lives = step.state.revalidate(session, Origin::Learner(from));
         if let (true, Role::Leader(leading)) = (lives, &mut self.role) {
             leading.tracker.touch(step.at, session, timeout_ms, Some(from));
+            // What it has here its client has given up, and the next leader would not know.
+            if let Some(&client) = self.by_session.get(&session) {
+                self.counters.moved += 1;
+                self.close(step.out, client, Close::AfterWriting);
+            }
         }
         let mut answer = BytesMut::with_capacity(9);
         answer.put_i64(session);

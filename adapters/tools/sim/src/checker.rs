@@ -447,8 +447,10 @@ fn is_joining(output: &Output) -> bool {
     matches!(output, Output::Report(report) if matches!(report.reason, Reason::Joined { .. }))
 }
 
+/// A server that hears few does not insist on itself, nor when it goes back into that round.
 fn is_yielding(output: &Output) -> bool {
-    matches!(output, Output::Report(report) if matches!(report.reason, Reason::HearsFew { .. }))
+    let Output::Report(report) = output else { return false };
+    matches!(report.reason, Reason::HearsFew { .. } | Reason::OnlyLeaderHeard { .. })
 }
 
 /// Whether a server begins to broadcast; a leader, if that is what it is.

@@ -249,6 +249,19 @@ impl Crowd {
         (client.link == Some(id)).then_some(client.session)
     }
 
+    /// Whether its client has no other connection of which a server does not know that it has ended.
+    pub(crate) fn is_the_only(&self, id: ClientId) -> bool {
+        let Some(own) = self.links.get(&id) else { return true };
+        let mut of_it = self.links.iter().filter(|(_, link)| link.client == own.client);
+        of_it.all(|(other, link)| *other == id || !link.at_server)
+    }
+
+    /// Whether two connections are of one client.
+    pub(crate) fn have_one_client(&self, one: ClientId, other: ClientId) -> bool {
+        let client = |id| self.links.get(&id).map(|link| link.client);
+        client(one).is_some() && client(one) == client(other)
+    }
+
     /// The session of a client that is connected to a server.
     pub(crate) fn session_at(&self, server: ServerId) -> Option<i64> {
         let mut of_it =

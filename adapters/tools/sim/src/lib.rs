@@ -119,7 +119,7 @@
 //! | a container or a TTL node is removed only when it is due, and not by a wall clock that was just set forward | [`Due`](Rule::Due) | `seeded`: `ClockBelieved` |
 //! | a server of ZooKeeper, or of ours under one, is told what the head of its queue waits for, of its own, and of all that it has forwarded | [`Paired`](Rule::Paired) | `seeded`: `SyncNotQueued` |
 //! | what ends servers of ZooKeeper is passed on to none by ours, is refused by a leader of ours, and has no effect where one of ZooKeeper's has committed it | [`Poison`](Rule::Poison) | `seeded`: `PoisonForwarded`, `PoisonTaken`, `NoTtlApplied` |
-//! | a server that is about to stop ends no connection in the middle of what its client asks, as long as it waits | [`Drained`](Rule::Drained) | `seeded`: `BusyClientClosed` |
+//! | a server that serves ends no connection in the middle of what its client asks; one that is about to stop, as long as it waits | [`Unanswered`](Rule::Unanswered) | `seeded`: `BusyClientClosed`, `KeptAtTheSame` |
 //! | replies to a client that does not read are held back | [`HeldBack`](Rule::HeldBack) | `seeded`: `RepliesNotHeldBack` |
 //! | a seed is one run | | `tests/campaign.rs`: `the_same_seed_is_the_same_run` |
 //! | the same inputs give the same outputs, on every runtime; and there, too, all of the above but leases holds | [`audit`] | `tests/traces.rs`; `quorate`'s `tests/traces` |

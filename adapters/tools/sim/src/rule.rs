@@ -129,8 +129,8 @@ pub enum Rule {
     Paired,
     /// Replies are written on to a client that does not read.
     HeldBack,
-    /// A server that is about to stop ends a connection in the middle of what its client asks.
-    Drained,
+    /// A server that serves, about to stop or not, ends a connection in the middle of what its client asks.
+    Unanswered,
     /// What ends servers of ZooKeeper is passed on to one by a server of ours, or has an effect.
     Poison,
 }

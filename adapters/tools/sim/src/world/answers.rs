@@ -1,5 +1,7 @@
 //! What clients have asked for of a server, and is not answered.
 
+use std::collections::btree_map::Entry;
+
 use bytes::Bytes;
 use quorate_application::clients::{ClientId, Event as Told, Frame};
 use quorate_core::id::ServerId;
@@ -11,16 +13,22 @@ use crate::rule::{Rule, Violation, broken};
 use crate::world::front::Front;
 
 impl Front {
-    /// What a connection has asked for, and whether it may go on.
+    /// What a connection has asked for since this server serves, behind what it opens with.
     pub(super) fn counts_asked(&mut self, shown: Instant, told: &Told) {
         #[allow(clippy::wildcard_enum_match_arm, reason = "the others ask for nothing")]
         match told {
-            Told::Serving { .. } => self.serves = true,
+            Told::Serving { .. } => {
+                self.serves = true;
+                self.asked.values_mut().for_each(|asked| *asked = 0);
+            }
             Told::Retired => self.serves = false,
             Told::Stopping { within } => self.drains = Some(shown + *within * 2),
             Told::Received { client, frames } => {
                 let whole = frames.iter().filter(|frame| matches!(frame, Frame::Whole(_)));
-                *self.asked.entry(*client).or_default() += whole.count();
+                let of_it = self.asked.entry(*client);
+                let opens = usize::from(matches!(of_it, Entry::Vacant(_)));
+                let asked = of_it.or_default();
+                *asked = (*asked + whole.count()).saturating_sub(opens);
             }
             _ => {}
         }
@@ -34,24 +42,28 @@ impl Front {
         }
     }
 
-    /// A connection is ended: by a server that is about to stop behind the last answer, unless the session is not there any
-    /// more, or elsewhere. What ends servers of ZooKeeper ends its connection, too.
+    /// A connection is ended: by a server that serves behind the last answer, unless the session is not there any more, or
+    /// elsewhere. One that is about to stop does not wait for ever. `elsewhere`: its client is heard to have come by
+    /// another connection. What ends servers of ZooKeeper ends its connection, too.
     pub(super) fn ends_between_answers(
         &mut self,
         id: ServerId,
         client: ClientId,
         crowd: &Crowd,
+        elsewhere: bool,
     ) -> Result<(), Violation> {
         let asked = self.asked.remove(&client).unwrap_or(0);
-        let waits = self.serves && self.drains.is_some_and(|end| self.stepped < end);
+        let waits = self.serves && self.drains.is_none_or(|end| self.stepped < end);
         let session = crowd.session_of(client).filter(|session| *session != 0);
         let here = session.is_some_and(|session| {
-            self.tree().session(session).is_some() && crowd.judge.sessions.is_at(session, id)
+            self.tree().session(session).is_some()
+                && crowd.judge.sessions.is_at(session, id)
+                && crowd.is_the_only(client)
         });
-        if asked == 0 || !waits || !here || crowd.judge.beside_java {
+        if asked == 0 || !waits || elsewhere || !here || crowd.judge.beside_java {
             return Ok(());
         }
         let detail = format!("ends {client:?}, to which it owes {asked} answers");
-        broken(Rule::Drained, id, detail)
+        broken(Rule::Unanswered, id, detail)
     }
 }

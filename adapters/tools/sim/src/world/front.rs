@@ -31,7 +31,7 @@ use crate::faults::FaultClass;
 use crate::java_leader::{Leader, poison};
 use crate::network::up_to;
 use crate::rule::{Rule, Violation, broken};
-use crate::world::told::{ends, holds_back, is_of, shows_what_is_applied};
+use crate::world::told::{attaches, ends, holds_back, is_of, shows_what_is_applied};
 use crate::world::{What, World};
 
 /// How many ticks a leader waits between two looks at what is due.
@@ -402,7 +402,8 @@ impl World {
                     continue;
                 }
                 Wants::Close { client, .. } => {
-                    front.ends_between_answers(id, client, crowd)?;
+                    let next = wants.peek().filter(|next| attaches(next, client, crowd));
+                    front.ends_between_answers(id, client, crowd, next.is_some())?;
                     front.open.remove(&client);
                     front.held.remove(&client);
                     front.orders.retain(|order| !is_of(order, client));

@@ -138,6 +138,21 @@ pub(super) fn is_of(order: &Order, closed: ClientId) -> bool {
     }
 }
 
+/// Whether this is about another connection of this one's client, or its session.
+pub(super) fn attaches(want: &Wants, client: ClientId, crowd: &Crowd) -> bool {
+    let session = crowd.session_of(client);
+    match want {
+        Wants::Send { client: other, .. } => {
+            *other != client && crowd.have_one_client(*other, client)
+        }
+        Wants::Revalidate(body) => {
+            let asked = body.first_chunk().copied().map(i64::from_be_bytes);
+            asked.is_some() && asked == session
+        }
+        _ => false,
+    }
+}
+
 /// Whether this ends the connection of a client.
 pub(super) fn ends(want: &Wants, client: ClientId) -> bool {
     matches!(want, Wants::Close { client: ended, .. } if *ended == client)
