@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use quorate_application::Application;
 use quorate_application::clients::{ClientId, Event, Output};
-use quorate_core::id::Origin;
+use quorate_core::id::{LinkId, Origin};
 use quorate_core::zxid::Zxid;
 use quorate_service::wire::Request;
 
@@ -221,6 +222,23 @@ fn a_session_that_has_written_elsewhere_does_not_stay() {
     stand.serve(true);
     stand.settle();
     assert!(stand.tree().get("/y").is_some() && stand.tree().get("/late").is_none());
+}
+
+/// A request tells a new leader at which server a session is. If that is another, nothing is read for it here.
+#[test]
+fn at_a_leader_a_session_that_has_stayed_and_asks_elsewhere_first_is_closed_with_the_next_thing_it_asks()
+ {
+    for request in [exists("/", false), Request::Ping, set("/x", 0)] {
+        let (mut stand, client, session) = watching(false);
+        stand.tell(Event::Retired);
+        stand.state.abandon();
+        stand.serve(true);
+        let elsewhere = Origin::Learner(LinkId(7));
+        stand.prepare(&submitted(&set("/x", 0), session), elsewhere, Zxid(1 << 33));
+        assert!(stand.told(client).is_empty());
+        stand.request(client, &[(3, request)]);
+        assert_eq!(stand.told(client), ["closed"]);
+    }
 }
 
 /// Clients that hear nothing look for another server after two thirds of their time-out; those that live ask after one.
