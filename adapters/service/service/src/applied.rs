@@ -59,6 +59,9 @@ impl Service {
             }
         }
         let own = if is_own { self.submitted.pop_front() } else { None };
+        if own.is_none() {
+            self.on_foreign_txn(step, header.client);
+        }
         if let Some(head) = own {
             if let Some(asked) = &head.audited {
                 self.audit(step, asked, outcome);
@@ -66,7 +69,6 @@ impl Service {
             self.make_room();
             self.on_own(step, head.client, txn.zxid, header, outcome);
         }
-        self.on_txn_of_kept(step, header.client);
         if let Some(Outcome::SessionClosed { deleted }) = outcome {
             self.audit_ended(step, header.client, deleted);
             self.on_session_closed(step, header.client);

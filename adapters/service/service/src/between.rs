@@ -18,7 +18,7 @@
 //! - a snapshot: nothing tells which watched nodes have changed;
 //! - the same leader, found again by another link: to it the session is still at the one that is gone, and its requests would
 //!   be refused as moved. To claim it could take it from the server that its client is at by now: so it comes anew;
-//! - a transaction of its own that comes from elsewhere: so is its client, and what it left here must not come behind it;
+//! - a transaction of its own that was not asked for here: its client is elsewhere, and what it left here must not come behind;
 //! - silence: its client may be elsewhere, though nothing tells, and what it left here may still be on its way.
 
 use alloc::vec::Vec;
@@ -115,13 +115,13 @@ impl Service {
         }
     }
 
-    /// A transaction of this session is applied: if its client has stayed here, where nothing of it is under way, it has
-    /// asked for it elsewhere.
-    pub(crate) fn on_txn_of_kept(&mut self, step: &mut Step<'_>, session: i64) {
-        let client = self.by_session.get(&session).copied();
-        let connection = client.and_then(|client| self.clients.get(&client));
-        let kept = connection.is_some_and(|one| one.state == State::Kept { session });
-        if let Some(client) = client.filter(|_| kept) {
+    /// A transaction of this session is applied that was not asked for here: its client is elsewhere, or was before it came.
+    pub(crate) fn on_foreign_txn(&mut self, step: &mut Step<'_>, session: i64) {
+        let Some(&client) = self.by_session.get(&session) else { return };
+        let Some(connection) = self.clients.get_mut(&client) else { return };
+        connection.parts = true;
+        // Nothing of it is under way here, nor has it just come.
+        if matches!(connection.state, State::Kept { .. }) {
             self.close(step.out, client, Close::AfterWriting);
         }
     }

@@ -62,8 +62,9 @@ pub(crate) struct Connection {
     pub(crate) paused: bool,
     /// It ends behind its last reply: the server is about to stop.
     pub(crate) leaves: bool,
-    /// Something that it asked for is never answered: this leader ends its session.
-    pub(crate) unheard: bool,
+    /// It ends with this leader: something that it asked for is never answered, since this leader ends its session; or its
+    /// client was elsewhere meanwhile, and may be.
+    pub(crate) parts: bool,
     /// How far the answer to its word is told, if there is more.
     pub(crate) telling: Option<Box<Next>>,
     pub(crate) figures: Figures,
@@ -162,7 +163,7 @@ impl Connection {
             unwritten: Unwritten::default(),
             paused: false,
             leaves: false,
-            unheard: false,
+            parts: false,
             telling: None,
             figures: Figures { established_ms: wall_ms, ..Figures::default() },
         }
@@ -205,9 +206,9 @@ impl Connection {
         now.since(Instant::ORIGIN).saturating_sub(answered) < self.patience() / 2
     }
 
-    /// Whether its client waits for nothing.
+    /// Whether its client waits for nothing, and may stay.
     pub(crate) fn is_idle(&self) -> bool {
-        self.queue.is_empty() && !self.unheard
+        self.queue.is_empty() && !self.parts
     }
 
     /// Whether replies wait: its client does not read.

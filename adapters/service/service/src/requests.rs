@@ -212,7 +212,7 @@ impl Service {
                     self.counters.moved += 1;
                     self.close(step.out, client, Close::AfterWriting);
                 } else if let Some(connection) = self.clients.get_mut(&client) {
-                    connection.unheard = true;
+                    connection.parts = true;
                 }
                 false
             }

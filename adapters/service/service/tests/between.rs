@@ -211,17 +211,22 @@ fn who_has_stayed_is_closed_when_the_same_leader_is_found_again_and_who_has_come
 /// What it had sent here before it left must not be carried out behind what it has done since.
 #[test]
 fn a_session_that_has_written_elsewhere_does_not_stay() {
-    let (mut stand, client, session) = watching(false);
-    let (_, other) = stand.client();
-    stand.tell(Event::Retired);
-    stand.request(client, &[(3, create("/late"))]);
-    let mut txn = stand.prepare(&submitted(&create("/y"), other), Origin::Here, Zxid(1 << 33));
-    txn.header.client = session;
-    stand.apply(&txn);
-    assert_eq!(stand.told(client), ["closed"]);
-    stand.serve(true);
-    stand.settle();
-    assert!(stand.tree().get("/y").is_some() && stand.tree().get("/late").is_none());
+    for leads in [true, false] {
+        let (mut stand, client, session) = watching(!leads);
+        let (_, other) = stand.client();
+        if leads {
+            stand.tell(Event::Retired);
+        }
+        stand.request(client, &[(3, exists("/late", false))]);
+        let mut txn = stand.prepare(&submitted(&create("/y"), other), Origin::Here, Zxid(1 << 33));
+        txn.header.client = session;
+        stand.apply(&txn);
+        if !leads {
+            assert_eq!(stand.told(client), ["3 -101"], "as long as the leader is there, it knows");
+            stand.tell(Event::Retired);
+        }
+        assert_eq!(stand.told(client), ["closed"]);
+    }
 }
 
 /// A request tells a new leader at which server a session is. If that is another, nothing is read for it here.

@@ -249,11 +249,11 @@ impl Crowd {
         (client.link == Some(id)).then_some(client.session)
     }
 
-    /// Whether its client has no other connection of which a server does not know that it has ended.
-    pub(crate) fn is_the_only(&self, id: ClientId) -> bool {
+    /// Whether its client has no other connection, and none has ended lately: what came by that may be under way yet.
+    pub(crate) fn is_the_only(&self, id: ClientId, now: Instant) -> bool {
         let Some(own) = self.links.get(&id) else { return true };
         let mut of_it = self.links.iter().filter(|(_, link)| link.client == own.client);
-        of_it.all(|(other, link)| *other == id || !link.at_server)
+        of_it.all(|(other, link)| *other == id || link.has_long_ended(now))
     }
 
     /// Whether two connections are of one client.

@@ -75,6 +75,11 @@ impl Link {
         }
     }
 
+    /// Whether the server knows for a while that it has ended.
+    pub(crate) fn has_long_ended(&self, now: Instant) -> bool {
+        !self.at_server && self.to_server + A_WHILE < now
+    }
+
     /// When something that the client says now is there.
     pub(crate) fn up(&mut self, now: Instant, rng: &mut Rng, calm: bool) -> Instant {
         self.to_server = self.to_server.max(now + latency(rng, calm));
@@ -87,6 +92,9 @@ impl Link {
         self.to_client
     }
 }
+
+/// By then a server has carried out, or refused, what came before an end.
+const A_WHILE: Duration = Duration::from_secs(1);
 
 /// Some messages are late.
 fn latency(rng: &mut Rng, calm: bool) -> Duration {

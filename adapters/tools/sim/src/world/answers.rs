@@ -58,7 +58,7 @@ impl Front {
         let here = session.is_some_and(|session| {
             self.tree().session(session).is_some()
                 && crowd.judge.sessions.is_at(session, id)
-                && crowd.is_the_only(client)
+                && crowd.is_the_only(client, self.stepped)
         });
         if asked == 0 || !waits || elsewhere || !here || crowd.judge.beside_java {
             return Ok(());

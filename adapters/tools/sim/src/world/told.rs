@@ -141,6 +141,7 @@ pub(super) fn is_of(order: &Order, closed: ClientId) -> bool {
 /// Whether this is about another connection of this one's client, or its session.
 pub(super) fn attaches(want: &Wants, client: ClientId, crowd: &Crowd) -> bool {
     let session = crowd.session_of(client);
+    #[allow(clippy::wildcard_enum_match_arm, reason = "the others are about no connection")]
     match want {
         Wants::Send { client: other, .. } => {
             *other != client && crowd.have_one_client(*other, client)
