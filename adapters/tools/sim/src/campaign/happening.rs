@@ -135,7 +135,8 @@ impl Run {
     /// Only a server that is in no quorum may forget what it has.
     fn wipe_an_observer(&mut self, crash: CrashKind) -> Result<(), Violation> {
         let observer = self.world.ensemble().members().iter().find(|member| !member.voter);
-        if let Some(id) = observer.map(|member| member.id.0).filter(|_| self.may_wipe) {
+        let may_be = |id: &i64| self.may_wipe && self.world.is_voter_to_none(*id);
+        if let Some(id) = observer.map(|member| member.id.0).filter(may_be) {
             self.world.crash(id, crash)?;
             self.world.wipe(id);
             self.world.start(id);

@@ -30,7 +30,7 @@ impl World {
 
     /// Its clients have gone, or it waits no longer: the process ends.
     pub(super) fn stops(&mut self, id: ServerId, incarnation: u64) -> Result<(), Violation> {
-        if self.is_same(id, incarnation) {
+        if self.is_same(id, incarnation) || self.waits_for_disk(id, incarnation) {
             self.crash(id.0, CrashKind::Process)?;
             self.start_after(id.0, AWAY);
         }

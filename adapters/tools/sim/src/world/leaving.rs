@@ -11,7 +11,7 @@
 //! it has no more.
 
 use quorate_core::id::ServerId;
-use quorate_core::membership::Membership;
+use quorate_core::membership::{Membership, Role};
 
 use crate::faults::FaultClass;
 use crate::world::World;
@@ -42,6 +42,18 @@ impl World {
             })
         };
         still && !ensemble.is_quorum(|member| member == id) && others.into_iter().all(remembers)
+    }
+
+    /// Whether every server has it on its disk that this one is no voter: with one that does not know yet it may be a quorum.
+    pub(crate) fn is_voter_to_none(&self, id: i64) -> bool {
+        self.servers.values().all(|server| {
+            let held = server.disk.durable();
+            let known = held.membership.as_ref().unwrap_or(&server.config.membership);
+            let voter = |among: &Membership| {
+                among.member(ServerId(id)).is_some_and(|member| member.role == Role::Participant)
+            };
+            !voter(known) && !held.next_membership.as_ref().is_some_and(voter)
+        })
     }
 
     /// Empties the disk of a server of which [that is true](Self::may_wipe). It is told of the present
