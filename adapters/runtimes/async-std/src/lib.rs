@@ -77,6 +77,10 @@ impl Runtime for AsyncStd {
         drop(quorate_driver::tune_for_client(&stream.0, keep_alive));
     }
 
+    fn ends(&self, stream: &Stream) -> Option<(SocketAddr, SocketAddr)> {
+        quorate_driver::ends(&stream.0)
+    }
+
     fn reset(&self, stream: Stream) {
         // It ends in order if it cannot be told to.
         drop(quorate_driver::reset_on_close(&stream.0));

@@ -77,6 +77,10 @@ impl Runtime for Smol {
         drop(quorate_driver::tune_for_client(stream, keep_alive));
     }
 
+    fn ends(&self, stream: &TcpStream) -> Option<(SocketAddr, SocketAddr)> {
+        quorate_driver::ends(stream)
+    }
+
     fn reset(&self, stream: TcpStream) {
         // It ends in order if it cannot be told to.
         drop(quorate_driver::reset_on_close(&stream));

@@ -124,6 +124,10 @@ impl Runtime for Tokio {
         drop(quorate_driver::tune_for_client(&stream.0, keep_alive));
     }
 
+    fn ends(&self, stream: &Self::Stream) -> Option<(SocketAddr, SocketAddr)> {
+        quorate_driver::ends(&stream.0)
+    }
+
     fn reset(&self, stream: Self::Stream) {
         // It ends in order if it cannot be told to.
         drop(quorate_driver::reset_on_close(&stream.0));

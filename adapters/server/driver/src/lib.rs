@@ -89,7 +89,7 @@ pub use quorate_leadership::{FencingToken, LeadershipError, Lost, boot_time};
 pub use quorate_metrics as metrics;
 pub use randomness::nonces;
 pub use runtime::{
-    Leadership, OnRuntime, Runtime, lengthen_queue, limit_queue, reset_on_close, tune,
+    Leadership, OnRuntime, Runtime, ends, lengthen_queue, limit_queue, reset_on_close, tune,
     tune_for_client,
 };
 pub use server::Server;

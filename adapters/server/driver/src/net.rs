@@ -50,6 +50,7 @@ pub(crate) mod reload;
 #[cfg(feature = "tls")]
 mod replayed;
 pub(crate) mod resolve;
+pub(crate) mod retransmits;
 pub(crate) mod sasl;
 #[cfg(feature = "tls")]
 pub(crate) mod secure_links;

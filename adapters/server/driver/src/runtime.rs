@@ -66,6 +66,13 @@ pub trait Runtime: Clone + Send + Sync + 'static {
         let _ = (stream, keep_alive);
     }
 
+    /// The two ends of a connection ([`ends`]), by which the system is asked how often it had to send something again. To
+    /// override where the socket can be had: without, that is not told of its links.
+    fn ends(&self, stream: &Self::Stream) -> Option<(SocketAddr, SocketAddr)> {
+        let _ = stream;
+        None
+    }
+
     /// Connects. Applies [`tune`]. Dropping the future gives up.
     fn dial(&self, to: SocketAddr) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 
@@ -147,6 +154,16 @@ where
     SockRef<'s>: From<&'s S>,
 {
     SockRef::from(listener).listen(QUEUE)
+}
+
+/// This end of a connection, and the other one; none if the system does not tell.
+pub fn ends<'s, S>(socket: &'s S) -> Option<(SocketAddr, SocketAddr)>
+where
+    SockRef<'s>: From<&'s S>,
+{
+    let socket = SockRef::from(socket);
+    let address = |known: io::Result<socket2::SockAddr>| known.ok()?.as_socket();
+    address(socket.local_addr()).zip(address(socket.peer_addr()))
 }
 
 /// Lets no more connections than so many wait to be accepted, nor more than the system allows: systems that count otherwise

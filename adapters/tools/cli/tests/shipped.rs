@@ -15,7 +15,7 @@ use crate::common::{QUORATE, free_port, promtool, quorate, stderr, stdout, until
 
 /// What ZooKeeper's sample rules, the dashboard "ZooKeeper by Prometheus" (Grafana 10465), Grafana's own collection and its
 /// mixins ask for, but for figures of the JVM.
-const ASKED_FOR: [&str; 67] = [
+const ASKED_FOR: [&str; 68] = [
     "quorum_size",
     "leader_uptime",
     "learners",
@@ -82,6 +82,7 @@ const ASKED_FOR: [&str; 67] = [
     "quorate_committed_zxid_lag",
     "quorate_dial_failures_total",
     "quorate_election_phase_seconds",
+    "quorate_link_retransmits_total",
     "quorate_refused_total",
 ];
 

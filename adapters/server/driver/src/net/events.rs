@@ -23,6 +23,7 @@ use crate::net::open_links::OpenLinks;
 use crate::net::outbound::Outbound;
 use crate::net::port_health::PortHealth;
 use crate::net::reach::Reach;
+use crate::net::retransmits::Retransmits;
 #[cfg(feature = "tls")]
 use crate::net::secure_links::SecureLinks;
 use crate::net::tls_failures::{FailedLink, Refusal, Side, TlsFailures};
@@ -60,6 +61,7 @@ pub(crate) struct Shared {
     pub(crate) client_handshakes: ClientHandshakes,
     pub(crate) logins: LoginOutcomes,
     pub(crate) open_links: OpenLinks,
+    pub(crate) retransmits: Retransmits,
     #[cfg(feature = "tls")]
     pub(crate) secure_links: SecureLinks,
     /// What is read again while it runs.
@@ -102,6 +104,7 @@ impl Shared {
             client_handshakes: ClientHandshakes::default(),
             logins: LoginOutcomes::default(),
             open_links: OpenLinks::default(),
+            retransmits: Retransmits::default(),
             #[cfg(feature = "tls")]
             secure_links: SecureLinks::default(),
             looks: Looks::new(),

@@ -53,13 +53,15 @@ pub(crate) fn open<R: Runtime>(
     opened: Opened<Wire<R::Stream>>,
 ) {
     let (runtime, shared) = (tasks.runtime.clone(), Arc::clone(shared));
-    tasks.spawn(async move { run(runtime, &shared, opened).await });
+    let ends = runtime.ends(opened.stream.inner());
+    tasks.spawn(async move { run(runtime, &shared, opened, ends).await });
 }
 
 async fn run<R: Runtime, S: AsyncRead + AsyncWrite + Unpin>(
     runtime: R,
     shared: &Shared,
     opened: Opened<Wire<S>>,
+    ends: Option<(SocketAddr, SocketAddr)>,
 ) {
     let Opened { stream, plane, dialled, remote, peer, advertised, received, share: _share } =
         opened;
@@ -98,6 +100,7 @@ async fn run<R: Runtime, S: AsyncRead + AsyncWrite + Unpin>(
     }
 
     let (input, mut output) = split(stream);
+    let resent = shared.retransmits.enter(link, peer, ends);
     // What an accepted quorum link says first is a few numbers, and we do not know yet who says it.
     let first_bytes_max = (plane == Plane::Quorum && !dialled).then_some(FIRST_PACKET_BYTES_MAX);
     let share = (!dialled).then_some(Share { of: &shared.unfinished, bytes: 0 });
@@ -111,6 +114,7 @@ async fn run<R: Runtime, S: AsyncRead + AsyncWrite + Unpin>(
         share,
         known: &known,
         heard: &heard,
+        resent: &resent,
         secure,
         intake,
     };
@@ -143,6 +147,8 @@ async fn run<R: Runtime, S: AsyncRead + AsyncWrite + Unpin>(
         // core does without that promise.
         closed(&hung_up).await;
     }
+    // The system knows it as long as it is open.
+    drop(resent);
     drop(output);
 }
 
@@ -287,7 +293,7 @@ mod tests {
                 received: BytesMut::new(),
                 share: None,
             };
-            let mut life = Box::pin(run(Alone, &shared, opened));
+            let mut life = Box::pin(run(Alone, &shared, opened, None));
             assert!(block_on(poll_once(&mut life)).is_none());
             let Ok(LoopEvent::Up(up, outbound)) = events.try_recv() else { panic!("not up") };
             let Ok(LoopEvent::Event(ended)) = events.try_recv() else { panic!("not down") };
@@ -320,6 +326,7 @@ mod tests {
         let (taken, restored) = disk::tests::reception(Zxid(9), &disk);
         let (intakes, intake) = bounded(1);
         intakes.try_send(taken).unwrap();
+        let resent = shared.retransmits.enter(LinkId(1), None, None);
         let reader = Reader {
             shared: &shared,
             runtime: &Alone,
@@ -329,6 +336,7 @@ mod tests {
             first_bytes_max: None,
             share: None,
             known: &known,
+            resent: &resent,
             heard: &AtomicBool::new(false),
             secure: false,
             intake,

@@ -50,6 +50,10 @@ impl Before {
 }
 
 impl<S> Replayed<S> {
+    pub(super) const fn inner(&self) -> &S {
+        &self.stream
+    }
+
     /// Between servers: there are few, and what comes is read at once.
     pub(super) fn of_server(before: BytesMut, stream: S, records_max: u64) -> Self {
         Self { keeps: true, ..Self::of_client(before, stream, records_max) }

@@ -36,6 +36,15 @@ impl<S> Wire<S> {
     }
 
     /// The connection beneath.
+    pub(crate) fn inner(&self) -> &S {
+        match self {
+            Self::Plain(stream) => stream,
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.get_ref().0.inner(),
+        }
+    }
+
+    /// The connection beneath, alone.
     pub(crate) fn into_inner(self) -> S {
         match self {
             Self::Plain(stream) => stream,

@@ -121,8 +121,20 @@ impl<R: Runtime, A: Application> Server<R, A> {
         }
     }
 
+    /// What had to be sent again to each member, if the system tells.
+    fn resent(&self, figures: &mut Figures) {
+        let membership = self.membership();
+        let is_member = |id| membership.member(id).is_some();
+        for (id, count) in self.handle.shared.retransmits.counts(is_member) {
+            let help = "Packets that the system had to send again to a peer, over all links to it.";
+            let labels = [("peer", &*id.to_string())];
+            figures.counted_on_page("quorate_link_retransmits_total", help, &labels, count);
+        }
+    }
+
     /// Links by whether there is TLS around them, and those that did not come to be for it.
     fn links(&self, figures: &mut Figures) {
+        self.resent(figures);
         let shared = &self.handle.shared;
         for plane in [Plane::Election, Plane::Quorum] {
             for (secure, word) in [(false, "false"), (true, "true")] {

@@ -59,6 +59,7 @@ trait Erased: Send + Sync {
     fn local_addr(&self, of: &Listener) -> io::Result<SocketAddr>;
     fn limit(&self, listener: &Listener, waiting_max: u32);
     fn relax(&self, stream: &Stream, keep_alive: bool);
+    fn ends(&self, stream: &Stream) -> Option<(SocketAddr, SocketAddr)>;
     fn reset(&self, stream: Stream);
     fn dial(&self, to: SocketAddr) -> Boxed<'_, io::Result<Stream>>;
     fn now(&self) -> Instant;
@@ -98,6 +99,11 @@ impl<R: Runtime> Erased for R {
     fn relax(&self, stream: &Stream, keep_alive: bool) {
         let stream = (**stream).as_any().downcast_ref::<R::Stream>();
         Runtime::relax(self, stream.expect("a connection of the same runtime"), keep_alive);
+    }
+
+    fn ends(&self, stream: &Stream) -> Option<(SocketAddr, SocketAddr)> {
+        let stream = (**stream).as_any().downcast_ref::<R::Stream>();
+        Runtime::ends(self, stream.expect("a connection of the same runtime"))
     }
 
     fn reset(&self, stream: Stream) {
@@ -144,6 +150,10 @@ impl Runtime for AnyRuntime {
 
     fn relax(&self, stream: &Stream, keep_alive: bool) {
         self.0.relax(stream, keep_alive);
+    }
+
+    fn ends(&self, stream: &Stream) -> Option<(SocketAddr, SocketAddr)> {
+        self.0.ends(stream)
     }
 
     fn reset(&self, stream: Stream) {

@@ -128,6 +128,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("net::port_health", Floor(1)),
     ("net::progress", Floor(1)),
     ("net::reach", Floor(1)),
+    ("net::retransmits", Floor(1)),
     ("net::resolve", Floor(1)),
     ("disk", Floor(4)),
     ("disk::tests", Floor(7)),
