@@ -27,8 +27,9 @@ impl<R: Runtime, A: Application> Driver<R, A> {
     /// Only members are measured: there is no memory for what strangers say that they are.
     fn note_learner(&mut self, link: LinkId, id: Option<ServerId>) {
         let member = id.filter(|id| self.peer.config().membership.member(*id).is_some());
-        #[cfg(feature = "tls")]
         if let Some(id) = member {
+            self.shared.retransmits.is_to(link, id);
+            #[cfg(feature = "tls")]
             self.shared.secure_links.is_of(link, id);
         }
         if let (Some(id), Some(outbound)) = (member, self.links.get(&link)) {

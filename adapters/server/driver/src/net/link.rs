@@ -114,7 +114,6 @@ async fn run<R: Runtime, S: AsyncRead + AsyncWrite + Unpin>(
         share,
         known: &known,
         heard: &heard,
-        resent: &resent,
         secure,
         intake,
     };
@@ -326,7 +325,6 @@ mod tests {
         let (taken, restored) = disk::tests::reception(Zxid(9), &disk);
         let (intakes, intake) = bounded(1);
         intakes.try_send(taken).unwrap();
-        let resent = shared.retransmits.enter(LinkId(1), None, None);
         let reader = Reader {
             shared: &shared,
             runtime: &Alone,
@@ -336,7 +334,6 @@ mod tests {
             first_bytes_max: None,
             share: None,
             known: &known,
-            resent: &resent,
             heard: &AtomicBool::new(false),
             secure: false,
             intake,

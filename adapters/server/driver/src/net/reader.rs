@@ -25,7 +25,6 @@ use crate::disk::{Intake, Received, SnapshotFault};
 use crate::net::budget::{BUFFER_KEPT_MAX, Share};
 use crate::net::events::{LoopEvent, Shared, cause_of, event};
 use crate::net::progress::Progress;
-use crate::net::retransmits::Resent;
 use crate::net::tls_failures::{
     FailedLink, Refusal, Side, is_client_hello, refusal_of, tls_on_plain_port,
 };
@@ -46,8 +45,6 @@ pub(super) struct Reader<'a, R> {
     pub(super) known: &'a AtomicBool,
     /// Whether the other end has said anything.
     pub(super) heard: &'a AtomicBool,
-    /// What had to be sent again over it.
-    pub(super) resent: &'a Resent,
     /// Whether there is TLS around it.
     pub(super) secure: bool,
     pub(super) intake: Receiver<Intake>,
@@ -117,12 +114,6 @@ impl<R: Runtime> Reader<'_, R> {
             match self.decode(&mut buf) {
                 Ok(Some(message)) => {
                     self.first_bytes_max = None;
-                    if let Message::Packet(
-                        Packet::FollowerInfo(learner) | Packet::ObserverInfo(learner),
-                    ) = &message
-                    {
-                        self.resent.is_to(learner.id);
-                    }
                     let snapshot = matches!(message, Message::Packet(Packet::Snap { .. }));
                     self.tell(message, held - buf.len()).await;
                     if snapshot {

@@ -59,6 +59,13 @@ impl Retransmits {
         Resent { of: self.clone(), link }
     }
 
+    /// The other end has said which member it is.
+    pub(crate) fn is_to(&self, link: LinkId, peer: ServerId) {
+        if let Some(link) = locked(&self.0).open.get_mut(&link) {
+            link.peer.get_or_insert(peer);
+        }
+    }
+
     /// What had to be sent again to each peer so far, in packets, over all links that there were to it. None for a server
     /// that is no member: anybody can say to be it.
     pub(crate) fn counts(&self, is_member: impl Fn(ServerId) -> bool) -> BTreeMap<ServerId, u64> {
@@ -74,15 +81,6 @@ impl Retransmits {
             }
         }
         all
-    }
-}
-
-impl Resent {
-    /// The other end has said who it is.
-    pub(super) fn is_to(&self, peer: Option<ServerId>) {
-        if let Some(link) = locked(&self.of.0).open.get_mut(&self.link) {
-            link.peer = link.peer.or(peer);
-        }
     }
 }
 
@@ -257,8 +255,8 @@ mod tests {
             let count = || retransmits.counts(|_| true).get(&PEER).copied().unwrap_or(0);
             let resent = retransmits.enter(LinkId(1), None, ends);
             assert!(retransmits.counts(|_| true).is_empty(), "nobody has said who is there");
-            resent.is_to(Some(PEER));
-            resent.is_to(Some(ServerId(3)));
+            retransmits.is_to(LinkId(1), PEER);
+            retransmits.is_to(LinkId(1), ServerId(3));
             assert_eq!(retransmits.counts(|_| true), BTreeMap::from([(PEER, 0)]));
             send_again((&mut from, &mut to), count);
             let before = count();
