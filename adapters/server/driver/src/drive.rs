@@ -210,6 +210,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
             self.carry_out(output, turn)?;
         }
         turn.outputs = outputs;
+        self.proposals.put(turn.seen);
         if let Some(release) = self.releasing.take_if(|_| self.gate.is_released()) {
             turn.events.push(Event::Released(release));
         }

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use quorate_core::id::{LinkId, ServerId, Ticket};
 use quorate_core::message::{Packet, Request};
@@ -16,12 +16,13 @@ use quorate_core::txn::Txn;
 use quorate_core::zxid::{Epoch, Zxid};
 use quorate_leadership::boot_time;
 
-use crate::measures::{Counted, Keyed, Measures, Of, OfLink, Took, micros, millis};
+use crate::measures::{Counted, Keyed, Measures, Of, OfLink, Tally, Took, micros, millis};
 
 /// Transactions on their way, as one server sees them.
 #[derive(Debug)]
 pub(crate) struct Proposals {
     measures: Arc<Measures>,
+    tally: Tally,
     /// In which epoch this server serves, and whether it leads.
     serving: Option<(Epoch, bool)>,
     /// The last transactions of that epoch without a hole, and when each was made, in milliseconds since 1970.
@@ -66,15 +67,15 @@ impl Seen {
         Self { at, wall_ms: i64::try_from(since.as_millis()).unwrap_or(i64::MAX) }
     }
 
-    /// A moment after this one, for who looks at one clock only.
-    pub(crate) fn later(self, at: Instant) -> Self {
-        let since = millis(at.saturating_duration_since(self.at));
-        Self { at, wall_ms: self.wall_ms.saturating_add_unsigned(since) }
-    }
-
     /// How long ago something was made; none if that is in the future.
     pub(crate) fn since(self, made_ms: i64) -> Option<u64> {
         u64::try_from(self.wall_ms.saturating_sub(made_ms)).ok()
+    }
+
+    /// The same a while after this moment.
+    pub(crate) fn later_since(self, by: Duration, made_ms: i64) -> Option<u64> {
+        let later = self.wall_ms.saturating_add_unsigned(millis(by));
+        u64::try_from(later.saturating_sub(made_ms)).ok()
     }
 }
 
@@ -83,6 +84,7 @@ impl Proposals {
     pub(crate) fn new(measures: Arc<Measures>, id: ServerId) -> Self {
         Self {
             measures,
+            tally: Tally::new(),
             serving: None,
             recent: VecDeque::new(),
             unsynced: VecDeque::new(),
@@ -140,17 +142,21 @@ impl Proposals {
 
     /// This write and all before it are durable.
     pub(crate) fn durable(&mut self, through: Ticket, seen: Seen) {
-        while let Some((_, made)) = self.unsynced.front().filter(|(ticket, _)| *ticket <= through) {
-            self.observe(Took::OwnAck, *made, seen);
-            if let (Some(own), Some(took)) = (&self.own, seen.since(*made)) {
-                own.saw_at(seen.at, took);
-            }
+        let mut alike = Alike::default();
+        while let Some((_, made)) =
+            self.unsynced.front().copied().filter(|(ticket, _)| *ticket <= through)
+        {
             self.unsynced.pop_front();
+            self.observe(Took::OwnAck, made, seen);
+            if let (Some(own), Some(took)) = (&self.own, seen.since(made)) {
+                alike.saw(own, seen.at, took);
+            }
         }
+        self.own.iter().for_each(|own| alike.put(own, seen.at));
     }
 
     /// A transaction is known to be committed, and goes to the application.
-    pub(crate) fn delivered(&self, txn: &Txn, seen: Seen) {
+    pub(crate) fn delivered(&mut self, txn: &Txn, seen: Seen) {
         self.measures.count(Counted::Delivered, 1);
         if self.serving == Some((txn.zxid.epoch(), true)) {
             self.measures.count(Counted::Commits, 1);
@@ -158,10 +164,15 @@ impl Proposals {
         }
     }
 
-    fn observe(&self, what: Took, made_ms: i64, seen: Seen) {
+    fn observe(&mut self, what: Took, made_ms: i64, seen: Seen) {
         if let Some(took) = seen.since(made_ms) {
-            self.measures.saw_at(seen.at, what, took);
+            self.tally.saw(&self.measures, seen.at, what, took);
         }
+    }
+
+    /// Puts in what was seen in a turn.
+    pub(crate) fn put(&mut self, seen: Seen) {
+        self.tally.put(&self.measures, seen.at);
     }
 
     /// A packet has come.
@@ -235,14 +246,16 @@ impl Proposals {
         }
     }
 
-    fn acknowledged(&self, link: LinkId, first: Zxid, last: Zxid, seen: Seen) {
+    fn acknowledged(&mut self, link: LinkId, first: Zxid, last: Zxid, seen: Seen) {
         let Some(learner) = self.learners.get(&link).filter(|_| self.leads()) else { return };
+        let mut alike = Alike::default();
         // What a peer says is no reason to count for long.
         for zxid in (first.0..=last.0).take(RECENT_MAX).map(Zxid) {
             if let Some(took) = self.made(zxid).and_then(|made| seen.since(made)) {
-                learner.acks.saw_at(seen.at, took);
+                alike.saw(&learner.acks, seen.at, took);
             }
         }
+        alike.put(&learner.acks, seen.at);
     }
 
     fn answered(&mut self, link: LinkId, seen: Seen) {
@@ -275,14 +288,14 @@ impl Proposals {
         }
     }
 
-    fn informed(&self, txn: &Txn, seen: Seen) {
+    fn informed(&mut self, txn: &Txn, seen: Seen) {
         if self.serving.is_some() {
             self.measures.count(Counted::CommitsReceived, 1);
             self.observe(Took::Commit, txn.header.time, seen);
         }
     }
 
-    fn committed(&self, first: Zxid, last: Zxid, seen: Seen) {
+    fn committed(&mut self, first: Zxid, last: Zxid, seen: Seen) {
         if self.serving.is_none() {
             return;
         }
@@ -295,14 +308,35 @@ impl Proposals {
     }
 }
 
+/// What one server took for transactions one after the other, as far as it is alike.
+#[derive(Debug, Default)]
+struct Alike {
+    much: u64,
+    count: u32,
+}
+
+impl Alike {
+    fn saw(&mut self, of: &Keyed, now: Instant, much: u64) {
+        if self.much != much {
+            self.put(of, now);
+            self.much = much;
+        }
+        self.count += 1;
+    }
+
+    fn put(&mut self, of: &Keyed, now: Instant) {
+        if self.count > 0 {
+            of.saw_alike(now, self.much, std::mem::take(&mut self.count));
+        }
+    }
+}
+
 /// Of how many transactions it is remembered when they were made: more than are ever under way, some of which slow followers
 /// acknowledge late.
 const RECENT_MAX: usize = 4096;
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use bytes::Bytes;
     use quorate_core::message::Run;
     use quorate_core::txn::{RequestId, TxnHeader};
@@ -343,6 +377,7 @@ mod tests {
         leader.received(LinkId(8), &Packet::Ack(Zxid(E1 + 2)), seen(1_040));
         leader.delivered(&txn(5, 0), seen(1_040));
         leader.delivered(&txn(E1 + 1, 1_000), seen(1_031));
+        leader.put(seen(1_040));
         let acks: Vec<_> =
             measures.spreads(Of::Ack).into_iter().map(|(id, of)| (id.0, of)).collect();
         let [(1, own), (2, theirs)] = acks[..] else { panic!("{acks:?}") };
@@ -369,6 +404,7 @@ mod tests {
         leader.written(Ticket(1), &[txn(E1 + 1, 1_000)], seen(1_000));
         leader.written(Ticket(2), &[txn(E1 + 9, 1_000)], seen(1_000));
         leader.durable(Ticket(1), seen(1_001));
+        leader.put(seen(1_001));
         assert_eq!(own(&measures), 1, "the other one is not");
         leader.received(LINK, &Packet::Ack(Zxid(E1 + 2)), seen(1_001));
         assert_eq!(theirs(&measures), 0, "there was none of this number");
@@ -386,6 +422,7 @@ mod tests {
         leader.serves(Some((Epoch(1), true)));
         leader.received(LINK, &Packet::Ack(Zxid(E1 + 19)), seen(1_001));
         leader.durable(Ticket(3), seen(1_001));
+        leader.put(seen(1_001));
         assert_eq!((own(&measures), theirs(&measures)), (1, 2));
     }
 
@@ -402,6 +439,7 @@ mod tests {
         learner.joined(LINK, ServerId(2));
         learner.received(LINK, &Packet::Ack(Zxid(E1 + 1)), seen(1_013));
         assert_eq!(measures.spreads(Of::Ack)[0].1.count, 0);
+        learner.put(seen(1_013));
         let [proposal, commit] = [Took::Proposal, Took::Commit].map(|what| measures.spread(what));
         assert_eq!((proposal.count, proposal.sum), (1, 7));
         assert_eq!((commit.count, commit.sum), (2, 9 + 11));

@@ -46,6 +46,11 @@ impl Default for SharedSummary {
 impl SharedSummary {
     /// One more observation. `at` is a time since a moment that stays the same.
     pub fn observe(&self, at: Duration, value: u64) {
+        self.observe_alike(at, value, 1);
+    }
+
+    /// So many observations of one value: as long as one takes.
+    pub fn observe_alike(&self, at: Duration, value: u64, count: u32) {
         // Reading first: most change neither.
         if value < self.min.load(Relaxed) {
             self.min.fetch_min(value, Relaxed);
@@ -53,15 +58,15 @@ impl SharedSummary {
         if value > self.max.load(Relaxed) {
             self.max.fetch_max(value, Relaxed);
         }
-        self.count.fetch_add(1, Relaxed);
-        self.sum.fetch_add(value, Relaxed);
+        self.count.fetch_add(count.into(), Relaxed);
+        self.sum.fetch_add(value.wrapping_mul(count.into()), Relaxed);
         let now = turn(at);
         let slice = &self.slices[place(now)];
         let was = slice.turn.load(Relaxed);
         if was < now && slice.turn.compare_exchange(was, now, Relaxed, Relaxed).is_ok() {
             slice.counts.iter().for_each(|count| count.store(0, Relaxed));
         }
-        slice.counts[bucket(value)].fetch_add(1, Relaxed);
+        slice.counts[bucket(value)].fetch_add(count, Relaxed);
     }
 
     /// One more duration, in whole milliseconds.

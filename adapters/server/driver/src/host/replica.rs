@@ -27,7 +27,7 @@ mod words;
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_channel::Sender;
 use quorate_application::Application;
@@ -40,7 +40,6 @@ use quorate_core::reasons::Refusal;
 use quorate_core::time::Instant as CoreInstant;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::{Epoch, Zxid};
-use quorate_leadership::boot_time;
 
 use crate::disk::{self as stream, DiskHandle, DiskReadError, Pieces, Stop};
 use crate::error::ServerError;
@@ -51,11 +50,12 @@ pub(crate) use crate::host::replica::parts::ReplicaParts;
 use crate::host::replica::snapshots::{Receiving, Snapshots};
 use crate::host::replica::words::Words;
 use crate::host::service::LookClosure;
-use crate::host::stages::Stages;
+use crate::host::stages::{During, Stages};
 use crate::host::worker::{
     Done, Job, Order, Purpose, Returned, Worker, WorkerReport, start_thread,
 };
 use crate::inbox::Inbox;
+use crate::measures::Tally;
 use crate::proposals::Seen;
 use crate::task_group::KeepAlive;
 
@@ -228,14 +228,15 @@ impl<A: Application> Replica<A> {
         self.answer_words(then);
         self.let_look();
         self.stages.go_on(self.applied, self.planned);
-        let begun = Seen::now();
-        let mut now = begun.at;
+        let (clock, mut tally) = (Instant::now(), Tally::new());
+        let mut during =
+            During { begun: self.stages.turn(), from: Duration::ZERO, to: Duration::ZERO };
         while let (Some(worker), Some(order)) = (&mut self.worker, self.orders.front()) {
             if self.halted.is_some() {
                 break;
             }
             let reads = matches!(order, Order::Replay { .. });
-            if reads || !self.quick || now - begun.at > self.pace.inline {
+            if reads || !self.quick || during.to > self.pace.inline {
                 self.send_to_thread()?;
                 break;
             }
@@ -248,12 +249,13 @@ impl<A: Application> Replica<A> {
             self.deadline = worker.service.deadline();
             self.conclude(&mut done, then);
             self.done = done;
-            let before = std::mem::replace(&mut now, boot_time::now());
-            self.quick = now - before < self.pace.slow;
+            during.from = std::mem::replace(&mut during.to, clock.elapsed());
+            self.quick = during.to - during.from < self.pace.slow;
             if let Some(stage) = stage {
-                stage.done(self.disk.measures(), before, begun.later(now));
+                stage.done(&mut tally, self.disk.measures(), &during);
             }
         }
+        tally.put(self.disk.measures(), during.begun.at);
         if let Some(reason) = self.halted.clone() {
             return Err(ServerError::HaltedByService { reason });
         }

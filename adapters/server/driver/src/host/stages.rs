@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use quorate_core::txn::{RequestId, Txn};
 use quorate_core::zxid::{Epoch, Zxid};
 
-use crate::measures::{Counted, Measures, Took, millis};
+use crate::measures::{Counted, Measures, Tally, Took, millis};
 use crate::proposals::Seen;
 
 /// What is known of the orders at the loop.
@@ -57,6 +57,10 @@ impl Stages {
         self.seen = seen;
     }
 
+    pub(super) const fn turn(&self) -> Seen {
+        self.seen
+    }
+
     /// A request is to be prepared.
     pub(super) fn prepare(&mut self) -> Instant {
         self.preparing += 1;
@@ -103,24 +107,34 @@ impl Stages {
 }
 
 impl Stage {
-    /// It was carried out: from `begun` until now.
-    pub(super) fn done(self, measures: &Measures, begun: Instant, now: Seen) {
+    /// It was carried out.
+    pub(super) fn done(self, tally: &mut Tally, measures: &Measures, during: &During) {
+        let During { begun, from, to } = during;
+        let mut saw = |what, much| tally.saw(measures, begun.at, what, much);
+        let waited = |since| begun.at.saturating_duration_since(since);
         match self {
             Self::Prepare(since) => {
-                let waited = millis(begun.saturating_duration_since(since));
-                measures.saw_at(now.at, Took::PrepareWait, waited);
-                let took = millis(now.at.saturating_duration_since(begun));
-                measures.saw_at(now.at, Took::Prepare, took);
+                saw(Took::PrepareWait, millis(waited(since) + *from));
+                saw(Took::Prepare, millis(to.saturating_sub(*from)));
             }
             Self::Apply { since, made_ms, own } => {
                 let what = if own { Took::OwnWrite } else { Took::OthersWrite };
-                measures.saw_at(now.at, what, millis(now.at.saturating_duration_since(since)));
-                if let Some(took) = now.since(made_ms) {
-                    measures.saw_at(now.at, Took::Propagation, took);
+                saw(what, millis(waited(since) + *to));
+                if let Some(took) = begun.later_since(*to, made_ms) {
+                    saw(Took::Propagation, took);
                 }
             }
         }
     }
+}
+
+/// When an order was carried out: one of many, behind a moment for all of them. To look at a clock for each is not for
+/// nothing.
+#[derive(Debug)]
+pub(super) struct During {
+    pub(super) begun: Seen,
+    pub(super) from: Duration,
+    pub(super) to: Duration,
 }
 
 /// Of how many requests it is known that our service has submitted them; more are taken for those of others.

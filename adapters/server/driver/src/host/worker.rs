@@ -22,8 +22,9 @@ use quorate_storage::reader::Reader;
 use crate::disk::{DiskHandle, DiskReadError, SnapshotFault};
 use crate::host::callers::{ReadClosure, own_outcome};
 use crate::host::service::Service;
-use crate::host::stages::Stage;
+use crate::host::stages::{During, Stage};
 use crate::inbox::Inbox;
+use crate::measures::Tally;
 use crate::proposals::Seen;
 use crate::threads::APPLICATION_STACK;
 use crate::turns::Held;
@@ -293,17 +294,19 @@ fn work<A: Application>(jobs: &Receiver<Job<A>>, inbox: &Inbox<WorkerReport<A>>)
         let returned = catch_unwind(AssertUnwindSafe(move || {
             let (mut done, mut slowest) = (Vec::new(), Duration::ZERO);
             let started = Seen::now();
-            let mut now = started.at;
-            while now - started.at < work_time::<A>() {
+            let (clock, mut tally) = (Instant::now(), Tally::new());
+            let mut during = During { begun: started, from: Duration::ZERO, to: Duration::ZERO };
+            while during.to < work_time::<A>() {
                 let Some(order) = orders.pop_front() else { break };
                 let stage = order.stage();
                 worker.perform(order, &mut done);
-                let before = std::mem::replace(&mut now, boot_time::now());
-                slowest = slowest.max(now - before);
+                during.from = std::mem::replace(&mut during.to, clock.elapsed());
+                slowest = slowest.max(during.to - during.from);
                 if let Some(stage) = stage {
-                    stage.done(worker.disk.measures(), before, started.later(now));
+                    stage.done(&mut tally, worker.disk.measures(), &during);
                 }
             }
+            tally.put(worker.disk.measures(), started.at);
             Returned { worker, rest: orders, done, slowest }
         }));
         drop(inbox.put(match returned {
