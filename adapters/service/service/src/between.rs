@@ -20,6 +20,9 @@
 //!   be refused as moved. To claim it could take it from the server that its client is at by now: so it comes anew;
 //! - a transaction of its own that was not asked for here: its client is elsewhere, and what it left here must not come behind;
 //! - silence: its client may be elsewhere, though nothing tells, and what it left here may still be on its way.
+//!
+//! One gap is left: a client that is elsewhere without a word here, and soon, and has only read there. What it left here is
+//! taken for its own by a new leader if it comes first. ZooKeeper, which closes every connection, drops it.
 
 use alloc::vec::Vec;
 use core::time::Duration;
