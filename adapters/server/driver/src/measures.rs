@@ -523,5 +523,8 @@ mod tests {
             assert_eq!((spread.count, spread.sum), (6, 42));
             assert_eq!(spread.quantiles, Some([7; 5]));
         }
+        tally.saw(&measures, now, Took::Propose, 7);
+        tally.put(&measures, now);
+        assert_eq!(measures.spread(Took::Propose).count, 7);
     }
 }
