@@ -11,6 +11,7 @@
 use std::time::{Duration, Instant};
 
 use futures_lite::future::or;
+use quorate_leadership::boot_time;
 
 use crate::runtime::Runtime;
 use crate::status::Published;
@@ -19,15 +20,18 @@ use crate::status::Published;
 pub(crate) struct Patience<'a, R> {
     runtime: &'a R,
     published: &'a Published,
-    begun: Instant,
+    /// When it was asked for the first time.
+    asked: Instant,
+    /// The same by the runtime's clock, which costs several looks at clocks: most callers never wait.
+    begun: Option<Instant>,
     length: Duration,
     pause: Duration,
 }
 
 impl<'a, R: Runtime> Patience<'a, R> {
     pub(crate) fn new(runtime: &'a R, published: &'a Published, length: Duration) -> Self {
-        let (begun, pause) = (runtime.now(), PAUSE_MIN);
-        Self { runtime, published, begun, length, pause }
+        let (asked, pause) = (boot_time::now(), PAUSE_MIN);
+        Self { runtime, published, asked, begun: None, length, pause }
     }
 
     /// Waits until it is worth another try.
@@ -36,7 +40,10 @@ impl<'a, R: Runtime> Patience<'a, R> {
     ///
     /// How long it was waited, if there is no patience left.
     pub(crate) async fn wait(&mut self) -> Result<(), Duration> {
-        let waited = self.runtime.now().saturating_duration_since(self.begun);
+        let (now, asked) = (self.runtime.now(), self.asked);
+        let begun = || now.checked_sub(boot_time::since(asked)).unwrap_or(now);
+        let begun = *self.begun.get_or_insert_with(begun);
+        let waited = now.saturating_duration_since(begun);
         let left = self.length.saturating_sub(waited);
         let (runtime, published, pause) = (self.runtime, self.published, self.pause);
         self.pause = (2 * pause).min(PAUSE_MAX);
@@ -55,7 +62,7 @@ impl<'a, R: Runtime> Patience<'a, R> {
         if !left.is_zero() && or(again, over).await {
             return Ok(());
         }
-        Err(self.runtime.now().saturating_duration_since(self.begun))
+        Err(self.runtime.now().saturating_duration_since(begun))
     }
 }
 
