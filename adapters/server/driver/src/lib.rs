@@ -60,6 +60,7 @@ mod runtime;
 mod server;
 mod status;
 mod sync_bytes;
+mod tally;
 mod task_group;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -272,7 +272,7 @@ impl Measures {
     }
 
     /// So many times so much of something, at once.
-    fn saw_alike(&self, now: Instant, what: Took, (much, count): (u64, u32)) {
+    pub(crate) fn saw_alike(&self, now: Instant, what: Took, (much, count): (u64, u32)) {
         let at = now.saturating_duration_since(self.began);
         let summary = self.summaries[what as usize].get_or_init(SharedSummary::default);
         summary.observe_alike(at, much, count);
@@ -453,45 +453,6 @@ impl Keyed {
     }
 }
 
-/// What was seen of many transactions one after the other, put in together where it is alike: in whole milliseconds most of it
-/// is, and to put it in takes longer than to compare.
-#[derive(Debug)]
-pub(crate) struct Tally {
-    /// How much, and how often.
-    alike: [(u64, u32); Took::ALL.len()],
-    /// Of what there is any, a bit each.
-    any: u64,
-}
-
-impl Tally {
-    pub(crate) const fn new() -> Self {
-        Self { alike: [(0, 0); Took::ALL.len()], any: 0 }
-    }
-
-    /// There is so much of something.
-    pub(crate) fn saw(&mut self, measures: &Measures, now: Instant, what: Took, much: u64) {
-        let (value, count) = &mut self.alike[what as usize];
-        if *count > 0 && *value != much {
-            measures.saw_alike(now, what, (*value, *count));
-            *count = 0;
-        }
-        (*value, *count) = (much, *count + 1);
-        self.any |= 1 << what as u64;
-    }
-
-    /// Puts in what was seen.
-    pub(crate) fn put(&mut self, measures: &Measures, now: Instant) {
-        while self.any != 0 {
-            let at = self.any.trailing_zeros() as usize;
-            self.any &= self.any - 1;
-            measures.saw_alike(now, Took::ALL[at], self.alike[at]);
-            self.alike[at].1 = 0;
-        }
-    }
-}
-
-const _: () = assert!(Took::ALL.len() <= 64);
-
 /// Whole milliseconds.
 pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
@@ -500,31 +461,4 @@ pub(crate) fn millis(time: Duration) -> u64 {
 /// Whole microseconds.
 pub(crate) fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_alike_is_put_in_together_and_nothing_of_it_is_lost_or_told_twice() {
-        let (measures, now) = (Measures::default(), boot_time::now());
-        let mut tally = Tally::new();
-        for much in [0, 0, 3, 3, 3, 0] {
-            tally.saw(&measures, now, Took::Commit, much);
-            tally.saw(&measures, now, Took::Propose, 7);
-        }
-        assert_eq!(measures.spread(Took::Propose).count, 0, "not yet");
-        for _ in 0..2 {
-            tally.put(&measures, now);
-            let spread = measures.spread(Took::Commit);
-            assert_eq!((spread.count, spread.sum, spread.min, spread.max), (6, 9, 0, 3));
-            let spread = measures.spread(Took::Propose);
-            assert_eq!((spread.count, spread.sum), (6, 42));
-            assert_eq!(spread.quantiles, Some([7; 5]));
-        }
-        tally.saw(&measures, now, Took::Propose, 7);
-        tally.put(&measures, now);
-        assert_eq!(measures.spread(Took::Propose).count, 7);
-    }
 }

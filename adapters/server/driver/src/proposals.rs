@@ -16,7 +16,8 @@ use quorate_core::txn::Txn;
 use quorate_core::zxid::{Epoch, Zxid};
 use quorate_leadership::boot_time;
 
-use crate::measures::{Counted, Keyed, Measures, Of, OfLink, Tally, Took, micros, millis};
+use crate::measures::{Counted, Keyed, Measures, Of, OfLink, Took, micros, millis};
+use crate::tally::Tally;
 
 /// Transactions on their way, as one server sees them.
 #[derive(Debug)]

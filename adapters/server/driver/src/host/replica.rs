@@ -55,8 +55,8 @@ use crate::host::worker::{
     Done, Job, Order, Purpose, Returned, Worker, WorkerReport, start_thread,
 };
 use crate::inbox::Inbox;
-use crate::measures::Tally;
 use crate::proposals::Seen;
+use crate::tally::Tally;
 use crate::task_group::KeepAlive;
 
 /// The application, at work in the loop or on its thread.

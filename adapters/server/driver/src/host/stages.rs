@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use quorate_core::txn::{RequestId, Txn};
 use quorate_core::zxid::{Epoch, Zxid};
 
-use crate::measures::{Counted, Measures, Tally, Took, millis};
+use crate::measures::{Counted, Measures, Took, millis};
 use crate::proposals::Seen;
+use crate::tally::Tally;
 
 /// What is known of the orders at the loop.
 #[derive(Debug)]
