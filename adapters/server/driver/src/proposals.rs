@@ -115,7 +115,7 @@ impl Proposals {
             self.unsynced.push_back((ticket, txn.header.time));
             if leads {
                 self.remember(txn);
-                self.measures.count(Counted::Proposals, 1);
+                self.tally.count(Counted::Proposals);
                 // It was made when it had been prepared.
                 self.observe(Took::Propose, txn.header.time, seen);
                 self.measures.proposed(txn.len());
@@ -158,9 +158,9 @@ impl Proposals {
 
     /// A transaction is known to be committed, and goes to the application.
     pub(crate) fn delivered(&mut self, txn: &Txn, seen: Seen) {
-        self.measures.count(Counted::Delivered, 1);
+        self.tally.count(Counted::Delivered);
         if self.serving == Some((txn.zxid.epoch(), true)) {
-            self.measures.count(Counted::Commits, 1);
+            self.tally.count(Counted::Commits);
             self.observe(Took::QuorumAck, txn.header.time, seen);
         }
     }
@@ -291,7 +291,7 @@ impl Proposals {
 
     fn informed(&mut self, txn: &Txn, seen: Seen) {
         if self.serving.is_some() {
-            self.measures.count(Counted::CommitsReceived, 1);
+            self.tally.count(Counted::CommitsReceived);
             self.observe(Took::Commit, txn.header.time, seen);
         }
     }
@@ -301,7 +301,7 @@ impl Proposals {
             return;
         }
         for zxid in (first.0..=last.0).take(RECENT_MAX).map(Zxid) {
-            self.measures.count(Counted::CommitsReceived, 1);
+            self.tally.count(Counted::CommitsReceived);
             if let Some(made) = self.made(zxid) {
                 self.observe(Took::Commit, made, seen);
             }

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use crate::measures::{Measures, Took};
+use crate::measures::{Counted, Measures, Took};
 
 /// What was seen and is not put in yet.
 #[derive(Debug)]
@@ -12,11 +12,12 @@ pub(crate) struct Tally {
     alike: [(u64, u32); Took::ALL.len()],
     /// Of what there is any, a bit each.
     any: u64,
+    counts: [u32; Counted::ALL.len()],
 }
 
 impl Tally {
     pub(crate) const fn new() -> Self {
-        Self { alike: [(0, 0); Took::ALL.len()], any: 0 }
+        Self { alike: [(0, 0); Took::ALL.len()], any: 0, counts: [0; Counted::ALL.len()] }
     }
 
     /// There is so much of something.
@@ -30,6 +31,11 @@ impl Tally {
         self.any |= 1 << what as u64;
     }
 
+    /// One more of something.
+    pub(crate) const fn count(&mut self, what: Counted) {
+        self.counts[what as usize] += 1;
+    }
+
     /// Puts in what was seen.
     pub(crate) fn put(&mut self, measures: &Measures, now: Instant) {
         while self.any != 0 {
@@ -37,6 +43,11 @@ impl Tally {
             self.any &= self.any - 1;
             measures.saw_alike(now, Took::ALL[at], self.alike[at]);
             self.alike[at].1 = 0;
+        }
+        for (what, count) in
+            Counted::ALL.iter().zip(&mut self.counts).filter(|(_, count)| **count > 0)
+        {
+            measures.count(*what, std::mem::take(count) as usize);
         }
     }
 }
@@ -56,10 +67,13 @@ mod tests {
         for much in [0, 0, 3, 3, 3, 0] {
             tally.saw(&measures, now, Took::Commit, much);
             tally.saw(&measures, now, Took::Propose, 7);
+            tally.count(Counted::Commits);
         }
+        assert_eq!(measures.counted(Counted::Commits), 0, "not yet");
         assert_eq!(measures.spread(Took::Propose).count, 0, "not yet");
         for _ in 0..2 {
             tally.put(&measures, now);
+            assert_eq!(measures.counted(Counted::Commits), 6);
             let spread = measures.spread(Took::Commit);
             assert_eq!((spread.count, spread.sum, spread.min, spread.max), (6, 9, 0, 3));
             let spread = measures.spread(Took::Propose);
