@@ -270,7 +270,11 @@ impl World {
     /// counts on a lease. One whose last acknowledgement came after the next leadership had begun gets none. One that
     /// knows of no leases awaits none: when it wakes from a pause it begins with what it was told before.
     pub(crate) fn check_leases(&mut self, leader: ServerId, epoch: Epoch) -> Result<(), Violation> {
-        let awaits = self.servers.get(&leader).is_some_and(|server| server.config.lease.is_some());
+        let awaits = self.servers.get(&leader).is_some_and(|server| {
+            // Where they are set anew its followers may have known of none when it was established.
+            let has = server.leadership.is_some_and(|leadership| leadership.lease.is_some());
+            server.config.lease.is_some() && (has || !self.leases_change)
+        });
         let (now, hold) = (self.agenda.now(), self.leases_hold() && awaits);
         // Old servers promise nothing, and a server that was started without a lease counts on none.
         let old = !self.network.old.is_empty() || self.leases_change || self.kinds_change;
