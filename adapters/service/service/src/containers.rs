@@ -25,6 +25,10 @@ pub(crate) struct Containers {
     look_at: Instant,
     /// When it has looked last, by both clocks.
     looked: (Instant, i64),
+    /// What both clocks showed last.
+    seen: (Instant, i64),
+    /// How far the wall clock was set forward at once since it has looked, at most, in milliseconds.
+    jumped: i64,
     /// What was found to be due and is not asked for yet.
     found: VecDeque<String>,
     next_at: Instant,
@@ -40,6 +44,8 @@ impl Containers {
             unused_max: options.container_unused_max,
             look_at: now + options.container_interval,
             looked: (now, wall_ms),
+            seen: (now, wall_ms),
+            jumped: 0,
             found: VecDeque::new(),
             next_at: now,
         }
@@ -52,17 +58,19 @@ impl Containers {
 
     /// What is to be deleted now.
     pub(crate) fn take_due(&mut self, now: Instant, wall_ms: i64, tree: &Tree) -> Vec<String> {
+        // What was set back and forward again may show no more than at the last look, and more than what was written between.
+        let jumped = ahead(core::mem::replace(&mut self.seen, (now, wall_ms)), self.seen);
+        self.jumped = self.jumped.max(jumped);
         if self.look_at <= now {
             self.look_at = now + self.interval;
-            let (at, wall) = core::mem::replace(&mut self.looked, (now, wall_ms));
+            let ahead_ms = ahead(core::mem::replace(&mut self.looked, self.seen), self.seen);
+            let ahead_ms = ahead_ms.max(core::mem::take(&mut self.jumped));
             // Whose clock was set forward would find nodes due that were written just now. Next time it has told the
             // truth for an interval.
-            let expected = wall.saturating_add(millis(now.since(at)));
-            let jumped = wall_ms.saturating_sub(expected) > millis(self.interval);
-            if jumped {
+            if ahead_ms > millis(self.interval) {
                 tracing::warn!(
                     event = "clock.jumped",
-                    ahead_ms = wall_ms.saturating_sub(expected),
+                    ahead_ms,
                     "the clock was set forward: nodes that seem to be due are looked at again later"
                 );
             } else if self.found.is_empty() {
@@ -79,6 +87,11 @@ impl Containers {
         }
         due
     }
+}
+
+/// By how much more the wall clock has gone on than the monotonic one, in milliseconds.
+fn ahead((at, wall): (Instant, i64), (now, wall_now): (Instant, i64)) -> i64 {
+    wall_now.saturating_sub(wall.saturating_add(millis(now.since(at))))
 }
 
 fn millis(time: Duration) -> i64 {

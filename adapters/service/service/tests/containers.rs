@@ -193,6 +193,20 @@ fn a_clock_that_was_set_forward_deletes_nothing_before_it_has_told_the_truth_for
     assert!(!is_there(&stand, "/t"), "a clock that stays there is right");
 }
 
+/// Behind it the clock shows less than at the look before, and more than what was written meanwhile.
+#[test]
+fn a_clock_that_was_set_back_and_forward_again_between_two_looks_deletes_nothing_that_is_young() {
+    let mut stand = looking_each_second(true);
+    let client = client(&mut stand);
+    stand.wall_ms -= 7_200_000;
+    stand.call(client, ttl("/t", 600_000)).unwrap();
+    stand.wall_ms += 3_600_000;
+    wait(&mut stand, SECOND * 3 / 2);
+    assert!(is_there(&stand, "/t"));
+    wait(&mut stand, SECOND * 2);
+    assert!(!is_there(&stand, "/t"), "a clock that stays there is right");
+}
+
 #[test]
 fn children_of_containers_and_ttl_nodes_are_allowed_and_sessions_do_not_take_them_along() {
     let mut stand = looking_each_second(true);
