@@ -18,17 +18,23 @@ pub(crate) struct Pauses {
     tick: Duration,
     stepped: Instant,
     late: Option<Instant>,
+    /// The last one that came a little late.
+    a_little_late: Option<Instant>,
 }
 
 impl Pauses {
     pub(crate) const fn new(tick: Duration) -> Self {
-        Self { tick, stepped: Instant::ORIGIN, late: None }
+        Self { tick, stepped: Instant::ORIGIN, late: None, a_little_late: None }
     }
 
     /// The service steps, and was to do so by `expected`.
     pub(crate) fn step(&mut self, now: Instant, expected: Option<Instant>) {
-        if expected.is_some_and(|expected| now.since(expected) > self.tick) {
+        let late = expected.map_or(Duration::ZERO, |expected| now.since(expected));
+        if late > self.tick {
             self.late = Some(now);
+        }
+        if late > self.tick / 4 {
+            self.a_little_late = Some(now);
         }
         self.stepped = now;
     }
@@ -46,6 +52,11 @@ impl Pauses {
     /// If it stood still until not as long ago as this: when it will be as long.
     pub(crate) fn awake_at(&self, now: Instant, since: Duration) -> Option<Instant> {
         self.late.map(|late| late + since).filter(|awake| *awake > now)
+    }
+
+    /// Whether it was at work all that time: no step came more than a quarter of a tick late.
+    pub(crate) fn was_at_work(&self, now: Instant, time: Duration) -> bool {
+        self.a_little_late.is_none_or(|late| now.since(late) >= time)
     }
 }
 
@@ -65,6 +76,7 @@ mod tests {
             pauses.step(at(500), None);
             assert_eq!(pauses.next(), at(1000));
             pauses.step(at(came), Some(pauses.next()));
+            assert_eq!(pauses.was_at_work(at(came), tick), came < 1125, "{came}");
             let awake = late.then(|| at(came + 500));
             assert_eq!(pauses.awake_at(at(came), tick), awake, "{came}");
             pauses.step(at(came + 499), Some(pauses.next()));

@@ -68,7 +68,7 @@ impl Service {
         self.clients.get(&client).is_some_and(|connection| {
             let patience = connection.patience();
             connection.unwritten.is_stuck(step.at, patience)
-                && self.pauses.awake_at(step.at, patience).is_none()
+                && self.pauses.was_at_work(step.at, patience)
         })
     }
 
