@@ -53,6 +53,8 @@ pub struct Learner {
     blank: bool,
     /// The leader wants to know whether we may lead.
     asked: bool,
+    /// The leader leaves a mark in the log of each session that comes to a server.
+    pub(crate) marks: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -73,8 +75,16 @@ impl Learner {
         let leader = settled.vote.leader;
         let observer = settled.state == ServerState::Observing;
         let phase = Phase::Reaching { wait: cx.config.timing.connect_retry_min, refused: false };
-        let learner =
-            Self { leader, observer, settled, supporters, phase, blank: false, asked: false };
+        let learner = Self {
+            leader,
+            observer,
+            settled,
+            supporters,
+            phase,
+            blank: false,
+            asked: false,
+            marks: false,
+        };
         cx.timers.after(Timer::ConnectLimit, cx.now, cx.config.timing.connect_time());
         let role_change = learner.dial(cx);
         (learner, role_change)

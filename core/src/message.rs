@@ -133,6 +133,7 @@ pub struct LearnerInfo {
 /// | 1 | the server is one of ours: it takes [`Packet::Transfer`] |
 /// | 2 | it promises leases, see [`Packet::Lease`] |
 /// | 4 | it takes the memberships that come [with a snapshot](Packet::Snap) and behind it |
+/// | 5 | as a leader it leaves a mark in the log of each session that comes to a server |
 /// | 3 | it is told whether a follower may lead, see [`Packet::MayLead`] |
 /// | 8 to 15 | how much it is wished to lead |
 impl LearnerInfo {
@@ -149,6 +150,10 @@ impl LearnerInfo {
     /// What those of them add that know [`Packet::MayLead`].
     pub const MAY_LEAD: i32 = 1 << 3;
 
+    /// What those of them add that, leading, answer [`Packet::Revalidate`] with yes only when a transaction of that session
+    /// is committed: whoever had it before, hears of it.
+    pub const MARKS: i32 = 1 << 5;
+
     /// Whether servers that speak these two can bring each other up: the application of both is
     /// ZooKeeper's data tree, or of neither.
     pub const fn go_together(a: i32, b: i32) -> bool {
@@ -163,13 +168,18 @@ impl LearnerInfo {
     /// whether it promises leases.
     pub const fn ours(protocol: i32, priority: u8, leases: bool) -> i32 {
         let leases = if leases { Self::LEASES } else { 0 };
-        let knows = Self::OURS | Self::MAY_LEAD | Self::COLLECTS;
+        let knows = Self::OURS | Self::MAY_LEAD | Self::COLLECTS | Self::MARKS;
         protocol | knows | leases | ((priority as i32) << 8)
     }
 
     /// Whether a server that says this knows [`Packet::MayLead`].
     pub const fn knows_may_lead(protocol: i32) -> bool {
         Self::priority(protocol).is_some() && protocol & Self::MAY_LEAD != 0
+    }
+
+    /// Whether a leader that says this leaves a mark in the log of each session that comes to a server.
+    pub const fn marks(protocol: i32) -> bool {
+        Self::priority(protocol).is_some() && protocol & Self::MARKS != 0
     }
 
     /// Whether a server that says this promises leases.

@@ -34,6 +34,9 @@ pub enum Output {
         epoch: Epoch,
         /// Whether it leads; it follows or observes otherwise.
         leads: bool,
+        /// Whether its leader, this server or another, leaves a mark in the log of each session that comes to a server
+        /// ([`LearnerInfo::MARKS`](crate::message::LearnerInfo::MARKS)).
+        marks: bool,
         /// The membership in force.
         membership: Membership,
     },

@@ -97,6 +97,7 @@ impl Learner {
             return RoleChange::leave(Reason::LeaderMisbehaved { leader, packet: "LEADERINFO" });
         }
         self.asked = LearnerInfo::knows_may_lead(protocol);
+        self.marks = LearnerInfo::marks(protocol);
         let accepted = cx.epochs.accepted_epoch;
         match discovery::on_leader_info(cx, link, leader, epoch, self.blank, self.observer) {
             Announced::Accepted => {

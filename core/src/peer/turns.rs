@@ -191,9 +191,11 @@ impl Peer {
                 self.shared.elector.establish(epoch);
                 self.appointed = false;
                 let leads = matches!(self.role, Role::Leading(_));
+                let marks =
+                    if let Role::Learning(learner) = &self.role { learner.marks } else { leads };
                 let membership = self.shared.config.membership.clone();
                 let SharedParts { outbox, requests, history, delivery, .. } = &mut self.shared;
-                delivery.then(Output::Serving { epoch, leads, membership }, history, outbox);
+                delivery.then(Output::Serving { epoch, leads, marks, membership }, history, outbox);
                 requests.on_serving(epoch, history.committed(), outbox);
                 for parked in core::mem::take(&mut self.shared.parked) {
                     match parked {

@@ -15,6 +15,7 @@ use quorate_znode::acl::Acls;
 use quorate_znode::{Applied, ApplyError, ErrorCode, Gone, Outcome, Tree};
 
 use crate::connection::{State, Work};
+use crate::marks::may_be_mark;
 use crate::service::{Role, Service, Step};
 use crate::wire::event::{CHILDREN_CHANGED, CREATED, DATA_CHANGED, DELETED};
 use crate::wire::{
@@ -61,6 +62,9 @@ impl Service {
         let own = if is_own { self.submitted.pop_front() } else { None };
         if own.is_none() {
             self.on_foreign_txn(step, header.client);
+            if may_be_mark(header) {
+                self.on_marked(step, header.client);
+            }
         }
         if let Some(head) = own {
             if let Some(asked) = &head.audited {

@@ -15,14 +15,12 @@
 //! and what the next leader adds is applied here one transaction after the other, each with its events. Its watches stay.
 //! The next leader knows every session of the tree, and that of a learner's client is its own again with the first request
 //! (`SessionTrackerImpl.checkSession`). Four things end it:
+//! - a leader that leaves no [marks](crate::marks), as ZooKeeper's do: a session of its may be anywhere, and nobody would know;
+//! - a transaction of its own that was not asked for here, such a mark above all: its client is elsewhere, and what it left
+//!   here must not come behind;
 //! - a snapshot: nothing tells which watched nodes have changed;
 //! - the same leader, found again by another link: to it the session is still at the one that is gone, and its requests would
-//!   be refused as moved. To claim it could take it from the server that its client is at by now: so it comes anew;
-//! - a transaction of its own that was not asked for here: its client is elsewhere, and what it left here must not come behind;
-//! - silence: its client may be elsewhere, though nothing tells, and what it left here may still be on its way.
-//!
-//! One gap is left: a client that is elsewhere without a word here, and soon, and has only read there. What it left here is
-//! taken for its own by a new leader if it comes first. ZooKeeper, which closes every connection, drops it.
+//!   be refused as moved. To claim it could take it from the server that its client is at by now: so it comes anew.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -61,12 +59,11 @@ impl Service {
     /// The leader is lost: sessions for which nothing is under way stay, all others end. So does one that a leader was about
     /// to end: what it has asked for since was not heard, and its end may be lost with that leader.
     pub(crate) fn part(&mut self, step: &mut Step<'_>) {
-        let stays = self.between_until().is_some();
+        let stays = self.between_until().is_some() && self.is_marked;
         let all: Vec<_> = self.clients.keys().copied().collect();
         for client in all {
             let Some(connection) = self.clients.get_mut(&client) else { continue };
-            let lives = stays && connection.is_idle() && connection.was_answered_lately(step.at);
-            let session = connection.session().filter(|_| lives);
+            let session = connection.session().filter(|_| stays && connection.is_idle());
             match session {
                 Some(session) => connection.state = State::Kept { session },
                 None => self.close(step.out, client, Close::AfterWriting),
@@ -122,6 +119,10 @@ impl Service {
     pub(crate) fn on_foreign_txn(&mut self, step: &mut Step<'_>, session: i64) {
         let Some(&client) = self.by_session.get(&session) else { return };
         let Some(connection) = self.clients.get_mut(&client) else { return };
+        if let State::Asking { foreign, .. } = &mut connection.state {
+            *foreign += 1;
+            return;
+        }
         connection.parts = true;
         // Nothing of it is under way here, nor has it just come.
         if matches!(connection.state, State::Kept { .. }) {

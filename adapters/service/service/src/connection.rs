@@ -79,8 +79,9 @@ pub(crate) enum State {
     Between,
     /// Its session is being opened. `read_only`: the byte of that name, if its client knows it.
     Opening { session: i64, read_only: Option<bool> },
-    /// The leader is asked whether its session lives.
-    Asking { session: i64, read_only: Option<bool> },
+    /// The leader is asked whether its session lives. `foreign`: how many transactions of it were applied meanwhile that
+    /// nobody here has asked for.
+    Asking { session: i64, read_only: Option<bool>, foreign: u32 },
     /// It has a session.
     Open { session: i64 },
     /// It has, where no leader is now; its frames wait.
@@ -196,14 +197,6 @@ impl Connection {
             self.identities.push(identity);
         }
         fits
-    }
-
-    /// Whether its client was answered in half of its time-out: one that hears nothing looks for another server after two
-    /// thirds, and one that lives asks after a third.
-    pub(crate) fn was_answered_lately(&self, now: Instant) -> bool {
-        let answered =
-            Duration::from_millis(u64::try_from(self.figures.last_response_ms).unwrap_or(0));
-        now.since(Instant::ORIGIN).saturating_sub(answered) < self.patience() / 2
     }
 
     /// Whether its client waits for nothing, and may stay.

@@ -6,8 +6,8 @@
 //! | the client has seen what is not applied here | closed without a byte: it finds a server that is further |
 //! | it has no session | createSession goes to the leader; answered when it is applied here |
 //! | the password is another | refused, its session lives |
-//! | this server leads | answered at once, if the session lives; it belongs to this server then |
-//! | otherwise | the leader is asked: REVALIDATE |
+//! | this server leads | if the session lives it belongs to this server from then on; answered when its [mark](crate::marks) is applied |
+//! | otherwise | the leader is asked: REVALIDATE, which it answers in the same way |
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use quorate_application::clients::{ClientId, Close, Output};
@@ -17,6 +17,7 @@ use quorate_core::txn::RequestId;
 use quorate_core::zxid::Zxid;
 
 use crate::connection::State;
+use crate::marks::{Comer, mark_of};
 use crate::service::{Role, Service, Step, Submitted};
 use crate::wire::{ConnectRequest, ConnectResponse, op, password};
 
@@ -82,14 +83,14 @@ impl Service {
             self.by_session.insert(session, client);
         }
         let Some(connection) = self.clients.get_mut(&client) else { return };
-        connection.state = State::Asking { session, read_only };
+        connection.state = State::Asking { session, read_only, foreign: 0 };
         let timeout_ms = connection.timeout_ms;
-        if let Role::Leader(leading) = &mut self.role {
-            let lives = step.state.revalidate(session, Origin::Service);
-            if lives {
-                leading.tracker.touch(step.at, session, timeout_ms, None);
+        if matches!(self.role, Role::Leader(_)) {
+            if step.state.revalidate(session, Origin::Service) {
+                self.mark(step, session, Comer::Client(client), timeout_ms);
+            } else {
+                self.revalidated(step, session, false);
             }
-            self.revalidated(step, session, lives);
         } else {
             let mut body = BytesMut::with_capacity(12);
             body.put_i64(session);
@@ -105,10 +106,12 @@ impl Service {
         }
     }
 
-    fn revalidated(&mut self, step: &mut Step<'_>, session: i64, lives: bool) {
+    pub(crate) fn revalidated(&mut self, step: &mut Step<'_>, session: i64, lives: bool) {
         let Some(&client) = self.by_session.get(&session) else { return };
-        let Some(connection) = self.clients.get(&client) else { return };
-        let State::Asking { read_only, .. } = connection.state else { return };
+        let Some(connection) = self.clients.get_mut(&client) else { return };
+        let State::Asking { read_only, foreign, .. } = connection.state else { return };
+        // Its own mark is one of them; behind that another server may have got the session.
+        connection.parts = foreign > 1;
         if lives {
             self.welcome(step, client, session, read_only);
         } else {
@@ -154,18 +157,50 @@ impl Service {
         let (Ok(session), Ok(timeout_ms)) = (asked.try_get_i64(), asked.try_get_i32()) else {
             return;
         };
-        let lives = step.state.revalidate(session, Origin::Learner(from));
-        if let (true, Role::Leader(leading)) = (lives, &mut self.role) {
-            leading.tracker.touch(step.at, session, timeout_ms, Some(from));
-            // What it has here its client has given up, and the next leader would not know.
-            if let Some(&client) = self.by_session.get(&session) {
-                self.counters.moved += 1;
-                self.close(step.out, client, Close::AfterWriting);
-            }
+        if !step.state.revalidate(session, Origin::Learner(from)) {
+            return answer(step, from, session, false);
         }
-        let mut answer = BytesMut::with_capacity(9);
-        answer.put_i64(session);
-        answer.put_u8(u8::from(lives));
-        step.out.push(Output::Revalidated { to: from, body: answer.freeze() });
+        // What it has here its client has given up.
+        if let Some(&client) = self.by_session.get(&session) {
+            self.counters.moved += 1;
+            self.close(step.out, client, Close::AfterWriting);
+        }
+        self.mark(step, session, Comer::Learner(from), timeout_ms);
     }
+
+    /// A session that lives has come there: its mark goes to the log, where such are left.
+    fn mark(&mut self, step: &mut Step<'_>, session: i64, comer: Comer, timeout_ms: i32) {
+        let (epoch, is_marked) = (self.epoch, self.is_marked);
+        let Some(leading) = self.leading() else { return };
+        leading.tracker.touch(step.at, session, timeout_ms, comer.learner());
+        leading.marks.put(session, comer);
+        if !is_marked {
+            return self.on_marked(step, session);
+        }
+        step.out.push(Output::Submit { epoch, request: mark_of(session) });
+    }
+
+    /// A mark is applied at its leader: who has come is told whether the session still lives, and has its full time-out.
+    pub(crate) fn on_marked(&mut self, step: &mut Step<'_>, session: i64) {
+        let Some(leading) = self.leading() else { return };
+        let Some(comer) = leading.marks.take(session) else { return };
+        leading.tracker.renew(step.at, session);
+        let lives = step.state.is_open(session);
+        match comer {
+            Comer::Client(client) if self.by_session.get(&session) == Some(&client) => {
+                self.revalidated(step, session, lives);
+            }
+            // It has gone.
+            Comer::Client(_) => {}
+            Comer::Learner(to) => answer(step, to, session, lives),
+        }
+    }
+}
+
+/// What a learner is told of a session.
+fn answer(step: &mut Step<'_>, to: LinkId, session: i64, lives: bool) {
+    let mut body = BytesMut::with_capacity(9);
+    body.put_i64(session);
+    body.put_u8(u8::from(lives));
+    step.out.push(Output::Revalidated { to, body: body.freeze() });
 }

@@ -50,6 +50,7 @@ mod identities;
 mod latencies;
 mod log_limit;
 mod logins;
+mod marks;
 mod options;
 mod order;
 mod pauses;

@@ -16,6 +16,7 @@ use crate::connection::{Connection, State};
 use crate::containers::Containers;
 use crate::digests::Digests;
 use crate::log_limit::LogLimit;
+use crate::marks::Marks;
 use crate::options::Options;
 use crate::pauses::Pauses;
 use crate::proofs::Proofs;
@@ -78,6 +79,8 @@ pub struct Service {
     pub(crate) pings_owed: u32,
     /// When it has ceased to serve, until it serves again, or has waited for that long enough.
     pub(crate) retired: Option<Instant>,
+    /// The leader, or the last one, leaves a mark of each session that comes to a server.
+    pub(crate) is_marked: bool,
     /// Clients leave, perhaps since the server is about to stop.
     pub(crate) shares: Option<Shares>,
     /// How that has ended the last time, where the server went on.
@@ -104,6 +107,7 @@ pub(crate) struct Leading {
     /// Whether other servers vote.
     pub(crate) alone: bool,
     pub(crate) containers: Containers,
+    pub(crate) marks: Marks,
 }
 
 /// A request on its way to the leader and back.
@@ -186,6 +190,7 @@ impl Service {
             pauses: Pauses::new(host.tick),
             pings_owed: 0,
             retired: None,
+            is_marked: false,
             shares: None,
             shed: Shedding::default(),
         }

@@ -16,6 +16,7 @@ use quorate_znode::{Applied, ApplyError};
 
 use crate::connection::Connection;
 use crate::containers::Containers;
+use crate::marks::Marks;
 use crate::options::Options;
 use crate::service::{Leading, Role, Service, Step};
 use crate::sessions::touched;
@@ -116,9 +117,9 @@ impl Service {
                 self.close_sessions_asked_for(step, client);
                 self.forget(client);
             }
-            Event::Serving { epoch, leads, membership } => {
+            Event::Serving { epoch, leads, marks, membership } => {
                 let again = epoch == self.epoch;
-                self.epoch = epoch;
+                (self.epoch, self.is_marked) = (epoch, marks);
                 self.on_serving(step, leads, &membership);
                 self.end_between(step, again);
             }
@@ -190,7 +191,8 @@ impl Service {
         for session in orphans {
             step.out.push(Output::Submit { epoch, request: close_of(session) });
         }
-        self.role = Role::Leader(Box::new(Leading { tracker, alone, containers }));
+        self.role =
+            Role::Leader(Box::new(Leading { tracker, alone, containers, marks: Marks::default() }));
     }
 
     /// It serves no longer. Every client with something under way finds another server, or this one again; what it has asked
@@ -249,7 +251,9 @@ impl Service {
         }
         let (awake_at, epoch) = (self.pauses.awake_at(step.at, self.tick), self.epoch);
         let Some(leading) = self.leading() else { return };
-        for session in leading.tracker.expire(step.at, awake_at) {
+        let mut silent = leading.tracker.expire(step.at, awake_at);
+        silent.retain(|session| !leading.marks.is_waited_for(*session));
+        for session in silent {
             tracing::info!(
                 event = "session.expired",
                 session = format_args!("0x{session:x}"),

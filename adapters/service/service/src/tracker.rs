@@ -135,6 +135,13 @@ impl Tracker {
         }
     }
 
+    /// A session that is tracked has its full time-out from now on, wherever its client is.
+    pub(crate) fn renew(&mut self, now: Instant, session: i64) {
+        if let Some(&Tracked { timeout, at, .. }) = self.sessions.get(&session) {
+            self.set(now, session, timeout, at, Duration::ZERO);
+        }
+    }
+
     /// A learner tells of a session, which need not be its own: but it may be, though its client has come to another
     /// server, or to us, by what was read last. What it has given up may be read after what it did next.
     pub(crate) fn told(&mut self, now: Instant, session: i64, timeout_ms: i32, by: LinkId) {

@@ -40,6 +40,11 @@ impl ZooKeeper {
         self.preparer.check_owner(&self.tree, session, origin).map_err(|rejected| rejected.0)
     }
 
+    /// Whether a session lives, at the leader.
+    pub(crate) fn is_open(&self, session: i64) -> bool {
+        self.preparer.is_open(&self.tree, session)
+    }
+
     /// The learner by which the requests of a session come, at the leader; none if it is not known, or our own client's.
     pub(crate) fn learner_of(&self, session: i64) -> Option<LinkId> {
         match self.preparer.owner(session) {

@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use quorate_application::Application;
 use quorate_application::clients::{ClientId, Event, Output};
 use quorate_core::id::{LinkId, Origin};
+use quorate_core::message::Request as Submitted;
+use quorate_core::txn::RequestId;
 use quorate_core::zxid::Zxid;
 use quorate_service::wire::Request;
+use quorate_znode::kind;
 
 use crate::clients::{create, exists, set};
 use crate::ensemble::submitted;
@@ -66,6 +70,7 @@ fn nobody_waits_longer_than_a_tick_since_the_leader_went_and_who_comes_then_does
     // The next leader is one like any other.
     stand.serve(true);
     let again = comes(&mut stand, session);
+    stand.settle();
     assert_eq!(stand.answer(again).unwrap().session, session);
 }
 
@@ -246,23 +251,61 @@ fn at_a_leader_a_session_that_has_stayed_and_asks_elsewhere_first_is_closed_with
     }
 }
 
-/// Clients that hear nothing look for another server after two thirds of their time-out; those that live ask after one.
+/// A session has come to a server, and its leader leaves a mark in the log.
+fn marked(stand: &mut Stand, session: i64) {
+    let id = RequestId { client: session, cxid: 0 };
+    let mark = Submitted { id, op: kind::ERROR, body: Bytes::new(), identities: None };
+    let txn = stand.prepare(&mark, Origin::Service, Zxid(1 << 33));
+    assert_eq!(txn.header.kind, kind::ERROR);
+    stand.apply(&txn);
+}
+
+/// What it had sent here must not be carried out behind what it has read there.
 #[test]
-fn a_session_that_was_silent_for_half_of_its_time_out_does_not_stay() {
-    for (silent, stays) in [(1900, true), (2100, false)] {
-        for asked in [false, true] {
-            let mut stand = Stand::new(true);
-            let (client, _) = stand.client();
-            if asked {
-                stand.wait(Duration::from_secs(1));
-                stand.request(client, &[(-2, Request::Ping)]);
-                assert_eq!(stand.told(client), ["-2 ok"]);
-            }
-            stand.wait(Duration::from_millis(silent));
+fn a_session_that_has_come_to_another_server_does_not_stay() {
+    for retired in [true, false] {
+        let (mut stand, client, session) = watching(false);
+        if retired {
             stand.tell(Event::Retired);
-            assert_eq!(stand.told(client).is_empty(), stays, "{silent} {asked}");
         }
+        marked(&mut stand, session);
+        if !retired {
+            stand.request(client, &[(3, exists("/late", false))]);
+            assert_eq!(stand.told(client), ["3 -101"], "as long as the leader is there, it knows");
+            stand.tell(Event::Retired);
+        }
+        assert_eq!(stand.told(client), ["closed"], "{retired}");
     }
+}
+
+#[test]
+fn a_session_stays_whose_mark_is_its_own() {
+    let says =
+        |session: i64| Event::Revalidated([&session.to_be_bytes()[..], &[1]].concat().into());
+    for (marks, stays) in [(1, true), (2, false)] {
+        let (mut stand, _, session) = watching(false);
+        let client = stand.connect();
+        stand.ask(client, session, 4000);
+        (0..marks).for_each(|_| marked(&mut stand, session));
+        stand.tell(says(session));
+        assert_eq!(stand.answer(client).unwrap().session, session);
+        stand.tell(Event::Retired);
+        assert_eq!(stand.told(client).is_empty(), stays, "behind its own is another server's");
+    }
+}
+
+/// Leaders of ZooKeeper leave no marks: a session may be anywhere, and no server knows.
+#[test]
+fn nobody_stays_who_was_served_under_a_leader_that_leaves_no_marks() {
+    let mut stand = Stand::new(false);
+    stand.marks = false;
+    stand.tell(Event::Retired);
+    stand.serve(false);
+    let (client, _) = stand.client();
+    stand.tell(Event::Retired);
+    assert_eq!(stand.told(client), ["closed"]);
+    let waits = comes(&mut stand, 0);
+    assert!(stand.told(waits).is_empty(), "who comes waits all the same");
 }
 
 /// A leader hears nothing of a session that it ends, and answers nothing: its end may be lost with that leader.

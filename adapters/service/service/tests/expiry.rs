@@ -214,6 +214,7 @@ fn after_a_restart_of_all_sessions_and_their_nodes_live_on_or_expire_one_time_ou
     again.serve(true);
     let client = again.connect();
     again.ask(client, comes, 10_000);
+    again.settle();
     assert_eq!(again.answer(client).unwrap().session, comes);
     let ephemerals = again.call(client, Request::GetEphemerals { prefix: None });
     assert_eq!(ephemerals, Ok(Response::Children(vec!["/one".to_owned()])));

@@ -93,6 +93,7 @@ fn a_client_that_has_seen_more_than_this_server_is_closed_without_a_byte_until_i
     let next = stand.tree().last_zxid();
     let caught_up = stand.connect();
     stand.ask_with(caught_up, session, |request| request.last_zxid = next);
+    stand.settle();
     assert_eq!(stand.answer(caught_up).unwrap().session, session);
     let mntr = stand.connect();
     stand.send(mntr, vec![Frame::Word(*b"mntr")]);
@@ -190,6 +191,7 @@ fn the_end_of_an_older_connection_is_none_of_the_newer_ones() {
     let (second, third) = (stand.connect(), stand.connect());
     for client in [second, third] {
         stand.ask(client, session, 4000);
+        stand.settle();
     }
     assert_eq!(stand.answer(second).unwrap().session, session);
     assert_eq!(stand.told(second), ["closed"]);
@@ -197,6 +199,7 @@ fn the_end_of_an_older_connection_is_none_of_the_newer_ones() {
     stand.tell(Event::Disconnected(second));
     let fourth = stand.connect();
     stand.ask(fourth, session, 4000);
+    stand.settle();
     stand.answer(third).unwrap();
     assert_eq!(stand.told(third), ["closed"], "it was still known");
     assert_eq!(stand.answer(fourth).unwrap().session, session);

@@ -136,6 +136,7 @@ fn a_wrong_user_or_password_is_refused_alike_and_its_connection_ends_and_not_its
         assert_eq!(stand.heard(client), refused(-115), "{user}");
         let again = stand.connect();
         stand.ask(again, session, 4000);
+        stand.settle();
         assert_eq!(stand.answer(again).unwrap().session, session);
         assert_eq!(stand.call(again, exists("/behind", false)), Err(-101));
         assert_eq!(who(&mut stand, again), ids(&[]));
@@ -238,6 +239,7 @@ fn where_a_proof_is_required_nothing_goes_without_and_the_session_lives() {
         // With a proof it goes.
         let again = stand.connect();
         stand.ask(again, session, 4000);
+        stand.settle();
         assert_eq!(stand.answer(again).unwrap().session, session);
         log_in(&mut stand, again, "bob");
         stand.call(again, create("/x")).unwrap();

@@ -5,7 +5,9 @@ use std::time::Duration;
 use bytes::{BufMut, Bytes, BytesMut};
 use quorate_application::clients::{Event, Output};
 use quorate_core::id::{LinkId, Origin};
+use quorate_core::message::Request as Submitted;
 use quorate_core::time::Instant;
+use quorate_core::txn::RequestId;
 use quorate_service::wire::{Request, op};
 
 use crate::clients::{create, create_with, exists};
@@ -31,6 +33,7 @@ fn a_session_comes_back_over_another_connection_and_the_older_one_is_closed() {
     let (first, session) = stand.client();
     let second = stand.connect();
     stand.ask(second, session, 2000);
+    stand.settle();
     let answer = stand.answer(second).unwrap();
     assert_eq!((answer.session, answer.timeout_ms), (session, 2000));
     assert_eq!(stand.told(first), ["closed"]);
@@ -159,10 +162,84 @@ fn a_session_that_has_moved_is_the_other_servers() {
     body.put_i32(4000);
     let from = LinkId(3);
     stand.tell(Event::Revalidate { from, body: body.freeze() });
+    assert_eq!(stand.told(client), ["closed"]);
+    assert_eq!(stand.asked, [], "its mark is not committed");
+    stand.settle();
     let answer = [&session.to_be_bytes()[..], &[1]].concat().into();
     assert_eq!(stand.asked, [Output::Revalidated { to: from, body: answer }]);
-    stand.request(client, &[(1, exists("/x", false))]);
+}
+
+/// Whoever asked last is told, when its mark is applied; who comes to the same server twice is told once.
+#[test]
+fn who_comes_with_a_session_is_told_when_its_mark_is_applied_and_not_before() {
+    let mut stand = Stand::new(true);
+    let (_, session) = stand.client();
+    let asks = |stand: &mut Stand, link: u64| {
+        let body = [&session.to_be_bytes()[..], &4000_i32.to_be_bytes()].concat().into();
+        stand.tell(Event::Revalidate { from: LinkId(link), body });
+    };
+    let told = |link: u64, lives: u8| Output::Revalidated {
+        to: LinkId(link),
+        body: [&session.to_be_bytes()[..], &[lives]].concat().into(),
+    };
+    asks(&mut stand, 3);
+    asks(&mut stand, 4);
+    asks(&mut stand, 3);
+    assert_eq!((stand.submitted.len(), stand.asked.len()), (3, 0));
+    stand.commit();
+    assert_eq!(stand.asked, [], "it has come there again since");
+    stand.commit();
+    assert_eq!(stand.asked, [told(4, 1)]);
+    stand.commit();
+    assert_eq!(stand.asked, [told(4, 1), told(3, 1)]);
+    // One that ends meanwhile.
+    asks(&mut stand, 4);
+    let client = stand.connect();
+    stand.ask(client, session, 4000);
+    let close = RequestId { client: session, cxid: 9 };
+    let close =
+        Submitted { id: close, op: op::CLOSE_SESSION, body: Bytes::new(), identities: None };
+    stand.commit_of(&close, Origin::Here);
+    stand.settle();
+    assert_eq!(stand.asked.last(), Some(&told(4, 0)));
     assert_eq!(stand.told(client), ["closed"]);
+    asks(&mut stand, 3);
+    assert_eq!(
+        stand.asked.last(),
+        Some(&told(3, 0)),
+        "of one that is not there nothing is left in the log"
+    );
+    assert!(stand.submitted.is_empty());
+}
+
+/// Without a quorum its mark is not committed: it is there all the same, and waits.
+#[test]
+fn a_session_whose_client_waits_for_its_mark_does_not_expire() {
+    let mut stand = Stand::new(true);
+    let (_, session) = stand.client();
+    let client = stand.connect();
+    stand.ask(client, session, 4000);
+    stand.wait(Duration::from_secs(20));
+    assert_eq!(stand.submitted.len(), 1, "the mark alone");
+    stand.settle();
+    assert_eq!(stand.answer(client).unwrap().session, session);
+    stand.wait(Duration::from_secs(4));
+    assert!(stand.submitted.is_empty(), "from then on it has its time");
+    stand.wait(TICK * 2);
+    assert_eq!(stand.submitted.len(), 1);
+}
+
+#[test]
+fn where_no_marks_are_left_a_leader_answers_at_once() {
+    let mut stand = Stand::new(true);
+    let (_, session) = stand.client();
+    stand.tell(Event::Retired);
+    stand.marks = false;
+    stand.serve(true);
+    let client = stand.connect();
+    stand.ask(client, session, 4000);
+    assert_eq!(stand.answer(client).unwrap().session, session);
+    assert!(stand.submitted.is_empty());
 }
 
 #[test]

@@ -62,6 +62,8 @@ pub(crate) struct Stand {
     id: ServerId,
     /// Of the leader that it served under last.
     epoch: Epoch,
+    /// Its leaders leave marks.
+    pub(crate) marks: bool,
     /// What the last step wanted done.
     pub(crate) last: Vec<Output>,
 }
@@ -127,6 +129,7 @@ impl Stand {
             paused: BTreeMap::new(),
             id,
             epoch: Epoch(0),
+            marks: true,
             last: Vec::new(),
         }
     }
@@ -161,7 +164,8 @@ impl Stand {
         let membership = Box::new(Membership::parse(text.into_bytes()).unwrap());
         let leads = part == Part::Leader;
         self.epoch = Epoch(self.epoch.0 + 1);
-        self.tell(Event::Serving { epoch: self.epoch, leads, membership });
+        let (epoch, marks) = (self.epoch, self.marks);
+        self.tell(Event::Serving { epoch, leads, marks, membership });
     }
 
     /// It has found the leader that it served under last again.
@@ -174,7 +178,7 @@ impl Stand {
     pub(crate) fn serve_alone(&mut self) {
         let text = format!("server.{}=127.0.0.1:10:11:participant\nversion=0", self.id.0);
         let membership = Box::new(Membership::parse(text.into_bytes()).unwrap());
-        self.tell(Event::Serving { epoch: Epoch(1), leads: true, membership });
+        self.tell(Event::Serving { epoch: Epoch(1), leads: true, marks: true, membership });
     }
 
     /// The text of the membership, as the server writes it for itself.

@@ -120,6 +120,7 @@ fn a_watch_ends_with_its_connection_and_not_with_its_session() {
     stand.call(client, get("/a", true)).unwrap();
     let again = stand.connect();
     stand.ask(again, session, 4000);
+    stand.settle();
     stand.answer(again).unwrap();
     stand.request(again, &[(1, set("/a", -1))]);
     stand.settle();

@@ -28,7 +28,7 @@ use crate::multi::multi;
 use crate::outstanding::Outstanding;
 use crate::owners::Owners;
 use crate::path;
-use crate::refusal::{BAD_ARGUMENTS, NO_NODE, SESSION_EXPIRED, UNIMPLEMENTED};
+use crate::refusal::{BAD_ARGUMENTS, NO_NODE, SESSION_EXPIRED, SESSION_MOVED, UNIMPLEMENTED};
 use crate::request::{self, unreadable};
 use crate::rules::Rules;
 use crate::stat::Owner;
@@ -64,7 +64,8 @@ impl Preparer {
     ///
     /// A request with identities is a client's, and its session must be open and its own way be used. One without
     /// is the embedding program's: it may do everything, but creates ephemeral nodes for sessions that are open
-    /// only. That a container is deleted only the leader itself may ask, in no session (client 0).
+    /// only. That a container is deleted only the leader itself may ask, in no session (client 0). What the leader's
+    /// service asks for as [an error](kind::ERROR) is one: that the session has moved.
     pub fn prepare(
         &mut self,
         tree: &Tree,
@@ -113,11 +114,16 @@ impl Preparer {
     /// A client has come with a session to the server behind `origin`: whether it is open, as far as anything was
     /// prepared. From then on its requests come by this way only.
     pub fn revalidate(&mut self, tree: &Tree, session: i64, origin: Origin) -> bool {
-        let open = is_open(tree, &self.outstanding, session);
+        let open = self.is_open(tree, session);
         if open {
             self.owners.set(session, origin);
         }
         open
+    }
+
+    /// Whether a session is open, as far as anything was prepared.
+    pub fn is_open(&self, tree: &Tree, session: i64) -> bool {
+        is_open(tree, &self.outstanding, session)
     }
 
     /// Whether what closes the session is prepared and not applied.
@@ -192,6 +198,7 @@ impl Judge<'_> {
                 });
             }
             kind::CHECK => return Err(UNIMPLEMENTED),
+            kind::ERROR if matches!(self.origin, Origin::Service) => return Err(SESSION_MOVED),
             kind::DELETE_CONTAINER if session != 0 || matches!(self.origin, Origin::Learner(_)) => {
                 return Err(UNIMPLEMENTED);
             }

@@ -111,7 +111,7 @@
 //! | a multi is all or nothing; what is refused changes nothing | [`Multi`](Rule::Multi) | |
 //! | what a reply says of a write is committed at that zxid with that outcome; what it says of a node was so at that zxid | [`Reply`](Rule::Reply) | `seeded`: `RefusedIsDone` |
 //! | every server has the tree and the sessions of the committed history, at every transaction, whatever it went through, and the digest that its transaction says | [`SameTree`](Rule::SameTree) | `seeded`: `SnapshotPassedOver`, `DigestOfApplied` |
-//! | a connection that its session has left for another server writes nothing | [`Owner`](Rule::Owner) | `seeded`: `MoveUnnoticed` |
+//! | a connection that its session has left for another server writes nothing; where all servers are ours, what was sent by an older connection has no effect behind the welcome on a newer one | [`Owner`](Rule::Owner) | `seeded`: `MoveUnnoticed`, `MovesUnmarked` |
 //! | one order explains all that sessions write and, behind a sync, read, with versions, numbers and multis, those of unknown outcome included | [`Linear`](Rule::Linear) | `linear::sessions::tests`; `seeded`: `VersionIgnored` |
 //! | a session does what access lists permit it, and hears of nodes that it may read | [`Access`](Rule::Access), [`EventOrder`](Rule::EventOrder) | `seeded`: `RightsForgotten`, `EventToAll` |
 //! | the statistics of a quota are what is there | [`Quota`](Rule::Quota) | `seeded`: `SizesUncounted` |

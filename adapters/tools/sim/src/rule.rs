@@ -114,7 +114,8 @@ pub enum Rule {
     Reply,
     /// A server whose tree or sessions are not those of the committed history.
     SameTree,
-    /// A write by a connection that its session has left for another server.
+    /// A write by a connection that its session has left for another server, or that was carried out behind the welcome on a
+    /// newer one.
     Owner,
     /// A session was permitted what a node's access list forbids.
     Access,

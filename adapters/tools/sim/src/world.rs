@@ -141,6 +141,7 @@ impl World {
             config.timing.tick,
             config.ensemble.ids().collect(),
             !config.old.is_empty(),
+            config.old.is_empty() && !config.kinds_change,
         );
         let mut agenda = Agenda::new();
         if let Some(every) = config.non_members {

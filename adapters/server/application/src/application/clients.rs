@@ -92,6 +92,8 @@ pub enum Event {
         epoch: Epoch,
         /// Whether it leads.
         leads: bool,
+        /// Whether its leader leaves a mark in the log of each session that comes to a server.
+        marks: bool,
         /// The membership in force.
         membership: Box<Membership>,
     },
@@ -114,7 +116,7 @@ pub enum Event {
         /// The sessions, as PING carries them.
         sessions: Bytes,
     },
-    /// A learner asks whether a session lives: answer with [`Output::Revalidated`] in this step.
+    /// A learner asks whether a session lives: answer with [`Output::Revalidated`], in this step or later.
     Revalidate {
         /// Its link.
         from: LinkId,

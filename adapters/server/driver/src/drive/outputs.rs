@@ -77,8 +77,8 @@ impl<R: Runtime, A: Application> Driver<R, A> {
                 let lease = lease.map(|until| self.time(until));
                 self.gate.set(leadership.map(|leadership| token(leadership.epoch)), lease);
             }
-            Output::Serving { epoch, leads, membership } => {
-                replica.serving(epoch, leads, membership);
+            Output::Serving { epoch, leads, marks, membership } => {
+                replica.serving(epoch, (leads, marks), membership);
             }
             Output::Retired => replica.tell_service(clients::Event::Retired),
             Output::Release(release) => {

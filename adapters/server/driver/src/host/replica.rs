@@ -209,10 +209,15 @@ impl<A: Application> Replica<A> {
     }
 
     /// This server serves; everything that it inherited is among what was delivered so far.
-    pub(crate) fn serving(&mut self, epoch: Epoch, leads: bool, membership: Membership) {
+    pub(crate) fn serving(
+        &mut self,
+        epoch: Epoch,
+        (leads, marks): (bool, bool),
+        membership: Membership,
+    ) {
         let membership = Box::new(membership);
         self.stages.serves(epoch);
-        self.orders.push_back(Order::Serving { epoch, leads, membership });
+        self.orders.push_back(Order::Serving { epoch, leads, marks, membership });
     }
 
     /// Why the log could not be read on; none if it could.

@@ -60,6 +60,7 @@ pub(super) enum Order<A: Application> {
     Serving {
         epoch: Epoch,
         leads: bool,
+        marks: bool,
         membership: Box<Membership>,
     },
     /// The service is told. What the event holds is given back when it has been.
@@ -203,12 +204,12 @@ impl<A: Application> Worker<A> {
                 let purpose = Purpose::Send { link, label, memberships };
                 done.push(Done::Snapshot(self.application.snapshot(), purpose));
             }
-            Order::Serving { epoch, leads, membership } => {
+            Order::Serving { epoch, leads, marks, membership } => {
                 if !self.alone {
                     let (text, version) = (membership.to_string(), membership.version());
                     self.application.set_configuration(&text, version, now_ms());
                 }
-                let serving = clients::Event::Serving { epoch, leads, membership };
+                let serving = clients::Event::Serving { epoch, leads, marks, membership };
                 self.tell_service(serving, done);
             }
             Order::Client(event, held) => {

@@ -35,6 +35,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("digests", Floor(1)),
     ("latencies", Floor(1)),
     ("log_limit", Floor(1)),
+    ("marks", Floor(1)),
     ("options", Floor(1)),
     ("pauses", Floor(1)),
     ("portion", Floor(1)),

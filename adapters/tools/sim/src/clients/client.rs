@@ -276,7 +276,8 @@ impl Crowd {
         client.said = now;
         let frame = frame_of(&request, xid);
         let id = RequestId { client: client.session, cxid: xid };
-        self.judge.sessions.on_sent(id, server);
+        let by = Some(link).filter(|_| client.open);
+        self.judge.sessions.on_sent(id, server, by);
         self.judge.who.insert(id.client, client.who);
         let is_point = |act: &Act| !(self.judge.beside_java && matches!(act, Act::Sync));
         let act = act(&request).filter(is_point);

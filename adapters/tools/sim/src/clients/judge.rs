@@ -69,6 +69,9 @@ pub(crate) struct Judge {
     pub(crate) seen: Zxid,
     /// Servers of ZooKeeper are among the servers: a leader answers their syncs without asking whether it still leads.
     pub(crate) beside_java: bool,
+    /// No server is of ZooKeeper, nor becomes one: leaders see to it that what was left on an older connection is done, or never
+    /// will be, before a newer one has the session.
+    pub(crate) is_ours_alone: bool,
     /// The epochs in which a server of ZooKeeper has prepared transactions, and whether it miscounts their digests.
     by_java: BTreeMap<Epoch, bool>,
     /// The last time of a transaction of each epoch.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use quorate_application::clients::ClientId;
 use quorate_core::id::{LinkId, ServerId};
 use quorate_core::time::Instant;
 use quorate_core::txn::{RequestId, TxnHeader};
@@ -36,6 +37,10 @@ pub(crate) struct Sessions {
     sent: BTreeMap<RequestId, ServerId>,
     /// Which sessions this leader has taken for silent.
     ending: BTreeSet<(ServerId, i64)>,
+    /// By which connection each request was sent that its client had been welcomed on.
+    by: BTreeMap<RequestId, ClientId>,
+    /// The newest connection on which each session was welcomed; of servers of ours alone.
+    welcomed: BTreeMap<i64, ClientId>,
     /// Requests that were prepared when their session was at another server already.
     stale: BTreeSet<RequestId>,
     /// How many of those there were; how many sessions have moved, expired, and were closed by their clients.
@@ -81,6 +86,14 @@ impl Sessions {
             let detail = format!("{zxid} is by a connection that session {session:x} has left");
             return broken(Rule::Owner, server, detail);
         }
+        let newest = self.welcomed.get(&session);
+        let left = self.by.get(&header.request()).filter(|by| newest.is_some_and(|at| *by < at));
+        if let (Some(left), Some(newest)) = (left, newest) {
+            let detail = format!(
+                "{zxid} is by connection {left:?} of session {session:x}, which was welcomed on {newest:?} before"
+            );
+            return broken(Rule::Owner, server, detail);
+        }
         Ok(())
     }
 
@@ -89,9 +102,17 @@ impl Sessions {
         self.closed.iter().map(|(session, zxid)| (*session, *zxid))
     }
 
-    /// A client sends a request.
-    pub(crate) fn on_sent(&mut self, id: RequestId, to: ServerId) {
+    /// A client sends a request. `by`: the connection, if it has its session there.
+    pub(crate) fn on_sent(&mut self, id: RequestId, to: ServerId, by: Option<ClientId>) {
         self.sent.insert(id, to);
+        self.by.extend(by.map(|by| (id, by)));
+    }
+
+    /// A server has told a client on this connection that it has its session. What the client sent by older ones has
+    /// happened by now, or never will.
+    pub(crate) fn on_moved_here(&mut self, session: i64, client: ClientId) {
+        let newest = self.welcomed.entry(session).or_insert(client);
+        *newest = client.max(*newest);
     }
 
     /// A session is at this server from here on, as a leader says; at none any more if the link has gone meanwhile.

@@ -237,10 +237,12 @@ pub(super) fn crowd_of(
     tick: Duration,
     servers: Vec<ServerId>,
     beside_java: bool,
+    is_ours_alone: bool,
 ) -> Option<Box<Crowd>> {
     (count > 0).then(|| {
         let mut crowd = Crowd::new(seed ^ 0xc11e_4754, count, tick, servers);
         crowd.judge.beside_java = beside_java;
+        crowd.judge.is_ours_alone = is_ours_alone;
         Box::new(crowd)
     })
 }

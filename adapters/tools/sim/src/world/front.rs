@@ -199,8 +199,11 @@ impl World {
     pub(super) fn tells_front(&mut self, id: ServerId, output: &Output) -> bool {
         #[allow(clippy::wildcard_enum_match_arm, reason = "the others are nothing for a service")]
         let told = match output.clone() {
-            Output::Serving { epoch, leads, membership } => {
-                Told::Serving { epoch, leads, membership: Box::new(membership) }
+            Output::Serving { epoch, leads, marks, membership } => {
+                let server = self.servers.get(&id).and_then(|server| server.front.as_ref());
+                // Servers of ZooKeeper leave none, and look for none.
+                let marks = marks && server.is_some_and(|front| !front.is_java);
+                Told::Serving { epoch, leads, marks, membership: Box::new(membership) }
             }
             Output::Retired => Told::Retired,
             Output::Pinged => Told::Pinged,
@@ -383,11 +386,15 @@ impl World {
                     let length = bytes.len();
                     if let Some(session) = crowd.on_sent(client, bytes, now) {
                         let asked = crowd.session_of(client).unwrap_or(0);
+                        let ours = crowd.judge.is_ours_alone;
                         let sessions = &mut crowd.judge.sessions;
                         if session == 0 {
                             sessions.on_refused(id, asked, applied)?;
                         } else {
                             sessions.on_welcome(id, session, applied)?;
+                            if ours {
+                                sessions.on_moved_here(session, client);
+                            }
                         }
                         if front.leads {
                             if let Some(leader) = &mut front.leader {

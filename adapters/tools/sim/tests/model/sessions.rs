@@ -232,7 +232,7 @@ impl World {
         for at in [leader, 1 - leader] {
             let membership = Box::new(Membership::parse(MEMBERS.as_bytes()).expect("a membership"));
             let (epoch, leads) = (self.epoch, at == leader);
-            self.tell(at, Event::Serving { epoch, leads, membership });
+            self.tell(at, Event::Serving { epoch, leads, marks: true, membership });
         }
     }
 

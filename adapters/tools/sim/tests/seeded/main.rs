@@ -220,6 +220,7 @@ const TABLE: &[(Bug, Hunt, u64)] = &[
     (Bug::KeptOverSnapshot, Hunt::Clients(1_000), 0),
     (Bug::OneLearnerAsked, Hunt::Clients(3_000), 769),
     (Bug::KeptAtTheSame, Hunt::Clients(200), 25),
+    (Bug::MovesUnmarked, Hunt::Clients(200), 3),
 ];
 
 /// The first of so many seeds that fails; if another was begun before and fails, too, that one.
