@@ -1,7 +1,4 @@
 //! What a server bounds of its clients: watches, writes under way, patience with those that do not read.
-
-use std::time::Duration;
-
 use quorate_application::clients::{ClientId, Event, Frame};
 use quorate_core::zxid::Zxid;
 use quorate_service::wire::{Request, op};

@@ -128,7 +128,7 @@ fn a_learner_reports_whom_it_has_heard_and_the_leader_keeps_them() {
     let mut leader = Stand::new(true);
     let link = LinkId(9);
     let opened = quorate_core::message::Request {
-        id: quorate_core::txn::RequestId { client: session, cxid: 0 },
+        id: RequestId { client: session, cxid: 0 },
         op: op::CREATE_SESSION,
         body: Bytes::copy_from_slice(&4000_i32.to_be_bytes()),
         identities: None,
