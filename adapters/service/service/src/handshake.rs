@@ -95,13 +95,20 @@ impl Service {
             let mut body = BytesMut::with_capacity(12);
             body.put_i64(session);
             body.put_i32(timeout_ms);
+            *self.asked.entry(session).or_default() += 1;
             step.out.push(Output::Revalidate(body.freeze()));
         }
     }
 
     /// What the leader says of a session, as REVALIDATE carries it.
     pub(crate) fn on_revalidated(&mut self, step: &mut Step<'_>, mut body: Bytes) {
-        if let (Ok(session), Ok(lives)) = (body.try_get_i64(), body.try_get_u8()) {
+        let (Ok(session), Ok(lives)) = (body.try_get_i64(), body.try_get_u8()) else { return };
+        // What was asked for an older connection is answered first.
+        let unanswered = self.asked.remove(&session).map_or(0, |asked| asked.saturating_sub(1));
+        if unanswered > 0 {
+            self.asked.insert(session, unanswered);
+        }
+        if unanswered == 0 || lives == 0 {
             self.revalidated(step, session, lives != 0);
         }
     }

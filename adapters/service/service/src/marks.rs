@@ -19,15 +19,14 @@ use alloc::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use quorate_application::clients::ClientId;
-use quorate_core::id::{LinkId, Origin};
+use quorate_core::id::LinkId;
 use quorate_core::message::Request;
 use quorate_core::txn::{RequestId, TxnHeader};
 use quorate_znode::kind;
 
-/// The marks of a leader that are not applied: for whom each is, in their order. None: it has come once more, to the same
-/// server, and is told when that mark is applied.
+/// The marks of a leader that are not applied: for whom each is, in their order.
 #[derive(Debug, Default)]
-pub(crate) struct Marks(BTreeMap<i64, VecDeque<Option<Comer>>>);
+pub(crate) struct Marks(BTreeMap<i64, VecDeque<Comer>>);
 
 /// Who has come with a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,10 +38,6 @@ pub(crate) enum Comer {
 }
 
 impl Comer {
-    fn origin(self) -> Origin {
-        self.learner().map_or(Origin::Service, Origin::Learner)
-    }
-
     /// The link of the learner at which it is.
     pub(crate) const fn learner(self) -> Option<LinkId> {
         match self {
@@ -55,13 +50,7 @@ impl Comer {
 impl Marks {
     /// Somebody has come with this session; its mark is asked for behind those that were asked for before.
     pub(crate) fn put(&mut self, session: i64, comer: Comer) {
-        let comers = self.0.entry(session).or_default();
-        let origin = comer.origin();
-        comers
-            .iter_mut()
-            .filter(|before| before.is_some_and(|before| before.origin() == origin))
-            .for_each(|before| *before = None);
-        comers.push_back(Some(comer));
+        self.0.entry(session).or_default().push_back(comer);
     }
 
     /// Whether somebody waits for the mark of a session: it lives as long as that.
@@ -76,7 +65,7 @@ impl Marks {
         if comers.is_empty() {
             self.0.remove(&session);
         }
-        comer.flatten()
+        comer
     }
 }
 

@@ -41,6 +41,8 @@ pub struct Service {
     /// Who has a session open here, or asks for it.
     pub(crate) by_session: BTreeMap<i64, ClientId>,
     pub(crate) sessions: Sessions,
+    /// Of which sessions the leader is asked whether they live, and how often that is not answered.
+    pub(crate) asked: BTreeMap<i64, u32>,
     pub(crate) watches: Watches,
     /// What was submitted and is not applied, oldest first.
     pub(crate) submitted: VecDeque<Submitted>,
@@ -167,6 +169,7 @@ impl Service {
             has_started: false,
             by_session: BTreeMap::new(),
             sessions: Sessions::new(host.id, host.remembered),
+            asked: BTreeMap::new(),
             watches: Watches::default(),
             submitted: VecDeque::new(),
             waiting: VecDeque::new(),

@@ -204,6 +204,7 @@ impl Service {
         self.submitted.clear();
         self.waiting.clear();
         self.syncs.clear();
+        self.asked.clear();
         self.sessions.forget();
         self.pings_owed = 0;
     }

@@ -223,6 +223,36 @@ fn every_connection_ends_when_its_server_loses_the_leader_and_nothing_more_is_sa
     assert!(stand.tree().get("/x").is_some());
 }
 
+/// What was left on the older connection may be under way until the leader has heard of the newer one.
+#[test]
+fn who_comes_to_a_learner_again_before_it_is_answered_is_told_by_its_own_answer() {
+    for lives in [1, 0] {
+        let mut stand = Stand::new(false);
+        let (_, session) = stand.client();
+        let says =
+            |lives: u8| Event::Revalidated([&session.to_be_bytes()[..], &[lives]].concat().into());
+        let (older, newer) = (stand.connect(), stand.connect());
+        stand.ask(older, session, 4000);
+        stand.ask(newer, session, 4000);
+        assert_eq!(stand.told(older), ["closed"]);
+        stand.tell(says(lives));
+        if lives == 1 {
+            assert!(stand.answer(newer).is_none());
+            stand.tell(says(lives));
+        }
+        assert_eq!(stand.answer(newer).unwrap().session != 0, lives == 1);
+        // Of another leader nothing is expected any more.
+        let third = stand.connect();
+        stand.ask(third, session, 4000);
+        stand.tell(Event::Retired);
+        stand.serve(false);
+        let fourth = stand.connect();
+        stand.ask(fourth, session, 4000);
+        stand.tell(says(1));
+        assert_eq!(stand.answer(fourth).unwrap().session, session);
+    }
+}
+
 /// A client may take its time for the rest: it has come for nothing either way.
 #[test]
 fn a_server_that_does_not_serve_closes_a_connection_when_it_sees_how_long_the_first_frame_is() {
