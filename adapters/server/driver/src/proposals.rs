@@ -27,13 +27,22 @@ pub(crate) struct Proposals {
     /// In which epoch this server serves, and whether it leads.
     serving: Option<(Epoch, bool)>,
     /// The last transactions of that epoch without a hole, and when each was made, in milliseconds since 1970.
-    recent: VecDeque<(Zxid, i64)>,
-    /// When those were made that are not durable here.
-    unsynced: VecDeque<(Ticket, i64)>,
+    recent: VecDeque<Made>,
+    /// When those were made that are not durable here, and how many at once.
+    unsynced: VecDeque<(Ticket, i64, u32)>,
     learners: BTreeMap<LinkId, Learner>,
     id: ServerId,
     /// A leader acknowledges, too.
     own: Option<Arc<Keyed>>,
+}
+
+/// Transactions one behind the other that were made in the same millisecond: those of a turn of their leader's mostly are.
+#[derive(Clone, Copy, Debug)]
+struct Made {
+    first: Zxid,
+    last: Zxid,
+    /// In milliseconds since 1970.
+    at_ms: i64,
 }
 
 /// A learner of this leader.
@@ -112,45 +121,47 @@ impl Proposals {
     pub(crate) fn written(&mut self, ticket: Ticket, txns: &[Txn], seen: Seen) {
         let Some((epoch, leads)) = self.serving else { return };
         for txn in txns.iter().filter(|txn| txn.zxid.epoch() == epoch) {
-            self.unsynced.push_back((ticket, txn.header.time));
+            let made_ms = txn.header.time;
+            match self.unsynced.back_mut() {
+                Some((last, at_ms, count)) if (*last, *at_ms) == (ticket, made_ms) => *count += 1,
+                Some(_) | None => self.unsynced.push_back((ticket, made_ms, 1)),
+            }
             if leads {
                 self.remember(txn);
-                self.tally.count(Counted::Proposals);
+                self.tally.count(Counted::Proposals, 1);
                 // It was made when it had been prepared.
-                self.observe(Took::Propose, txn.header.time, seen);
+                self.observe(Took::Propose, (made_ms, 1), seen);
                 self.measures.proposed(txn.len());
             }
         }
     }
 
     fn remember(&mut self, txn: &Txn) {
-        let follows = |(last, _): &(Zxid, i64)| last.0 + 1 == txn.zxid.0;
-        if !self.recent.back().is_none_or(follows) {
-            self.recent.clear();
+        let (zxid, at_ms) = (txn.zxid, txn.header.time);
+        match self.recent.back_mut() {
+            Some(made) if made.last.0 + 1 != zxid.0 => self.recent.clear(),
+            Some(made) if made.at_ms == at_ms => {
+                made.last = zxid;
+                return;
+            }
+            Some(_) | None => {}
         }
         if self.recent.len() == RECENT_MAX {
             self.recent.pop_front();
         }
-        self.recent.push_back((txn.zxid, txn.header.time));
-    }
-
-    /// When a transaction was made; none if that was long ago.
-    fn made(&self, zxid: Zxid) -> Option<i64> {
-        let (first, _) = self.recent.front()?;
-        let place = usize::try_from(zxid.0.checked_sub(first.0)?).ok()?;
-        self.recent.get(place).map(|(_, made)| *made)
+        self.recent.push_back(Made { first: zxid, last: zxid, at_ms });
     }
 
     /// This write and all before it are durable.
     pub(crate) fn durable(&mut self, through: Ticket, seen: Seen) {
         let mut alike = Alike::default();
-        while let Some((_, made)) =
-            self.unsynced.front().copied().filter(|(ticket, _)| *ticket <= through)
+        while let Some((_, made_ms, count)) =
+            self.unsynced.front().copied().filter(|(ticket, ..)| *ticket <= through)
         {
             self.unsynced.pop_front();
-            self.observe(Took::OwnAck, made, seen);
-            if let (Some(own), Some(took)) = (&self.own, seen.since(made)) {
-                alike.saw(own, seen.at, took);
+            self.observe(Took::OwnAck, (made_ms, count), seen);
+            if let (Some(own), Some(took)) = (&self.own, seen.since(made_ms)) {
+                alike.saw(own, seen.at, (took, count));
             }
         }
         self.own.iter().for_each(|own| alike.put(own, seen.at));
@@ -158,16 +169,17 @@ impl Proposals {
 
     /// A transaction is known to be committed, and goes to the application.
     pub(crate) fn delivered(&mut self, txn: &Txn, seen: Seen) {
-        self.tally.count(Counted::Delivered);
+        self.tally.count(Counted::Delivered, 1);
         if self.serving == Some((txn.zxid.epoch(), true)) {
-            self.tally.count(Counted::Commits);
-            self.observe(Took::QuorumAck, txn.header.time, seen);
+            self.tally.count(Counted::Commits, 1);
+            self.observe(Took::QuorumAck, (txn.header.time, 1), seen);
         }
     }
 
-    fn observe(&mut self, what: Took, made_ms: i64, seen: Seen) {
+    /// So many were made then.
+    fn observe(&mut self, what: Took, (made_ms, count): (i64, u32), seen: Seen) {
         if let Some(took) = seen.since(made_ms) {
-            self.tally.saw(&self.measures, seen.at, what, took);
+            self.tally.saw_alike(&self.measures, seen.at, what, (took, count));
         }
     }
 
@@ -250,10 +262,9 @@ impl Proposals {
     fn acknowledged(&mut self, link: LinkId, first: Zxid, last: Zxid, seen: Seen) {
         let Some(learner) = self.learners.get(&link).filter(|_| self.leads()) else { return };
         let mut alike = Alike::default();
-        // What a peer says is no reason to count for long.
-        for zxid in (first.0..=last.0).take(RECENT_MAX).map(Zxid) {
-            if let Some(took) = self.made(zxid).and_then(|made| seen.since(made)) {
-                alike.saw(&learner.acks, seen.at, took);
+        for (made_ms, count) in made(&self.recent, first, last) {
+            if let Some(took) = seen.since(made_ms) {
+                alike.saw(&learner.acks, seen.at, (took, count));
             }
         }
         alike.put(&learner.acks, seen.at);
@@ -284,15 +295,15 @@ impl Proposals {
             for txn in txns {
                 // Before it is written: its COMMIT may come in the same turn.
                 self.remember(txn);
-                self.observe(Took::Proposal, txn.header.time, seen);
+                self.observe(Took::Proposal, (txn.header.time, 1), seen);
             }
         }
     }
 
     fn informed(&mut self, txn: &Txn, seen: Seen) {
         if self.serving.is_some() {
-            self.tally.count(Counted::CommitsReceived);
-            self.observe(Took::Commit, txn.header.time, seen);
+            self.tally.count(Counted::CommitsReceived, 1);
+            self.observe(Took::Commit, (txn.header.time, 1), seen);
         }
     }
 
@@ -300,13 +311,31 @@ impl Proposals {
         if self.serving.is_none() {
             return;
         }
-        for zxid in (first.0..=last.0).take(RECENT_MAX).map(Zxid) {
-            self.tally.count(Counted::CommitsReceived);
-            if let Some(made) = self.made(zxid) {
-                self.observe(Took::Commit, made, seen);
+        // What a peer says is no number that may run over.
+        let said = last.0.saturating_sub(first.0).saturating_add(1).clamp(0, COUNTED_MAX);
+        let said = u32::try_from(said).unwrap_or(0);
+        self.tally.count(Counted::CommitsReceived, said);
+        let Self { recent, tally, measures, .. } = self;
+        for (made_ms, count) in made(recent, first, last) {
+            if let Some(took) = seen.since(made_ms) {
+                tally.saw_alike(measures, seen.at, Took::Commit, (took, count));
             }
         }
     }
+}
+
+/// When those of these transactions were made that are remembered, in milliseconds since 1970, and how many at once.
+fn made(
+    recent: &VecDeque<Made>,
+    first: Zxid,
+    last: Zxid,
+) -> impl Iterator<Item = (i64, u32)> + use<'_> {
+    let from = recent.partition_point(|made| made.last < first);
+    let of_them = recent.range(from..).take_while(move |made| made.first <= last);
+    of_them.map(move |made| {
+        let (from, to) = (made.first.max(first), made.last.min(last));
+        (made.at_ms, u32::try_from(to.0.abs_diff(from.0)).map_or(u32::MAX, |more| more + 1))
+    })
 }
 
 /// What one server took for transactions one after the other, as far as it is alike.
@@ -317,12 +346,12 @@ struct Alike {
 }
 
 impl Alike {
-    fn saw(&mut self, of: &Keyed, now: Instant, much: u64) {
+    fn saw(&mut self, of: &Keyed, now: Instant, (much, more): (u64, u32)) {
         if self.much != much {
             self.put(of, now);
             self.much = much;
         }
-        self.count += 1;
+        self.count += more;
     }
 
     fn put(&mut self, of: &Keyed, now: Instant) {
@@ -335,6 +364,8 @@ impl Alike {
 /// Of how many transactions it is remembered when they were made: more than are ever under way, some of which slow followers
 /// acknowledge late.
 const RECENT_MAX: usize = 4096;
+/// How many commits are counted of one that a leader tells of.
+const COUNTED_MAX: i64 = 4096;
 
 #[cfg(test)]
 mod tests {
@@ -411,20 +442,36 @@ mod tests {
         assert_eq!(theirs(&measures), 0, "there was none of this number");
         leader.received(LINK, &Packet::Ack(Zxid(E1 + 9)), seen(1_001));
         assert_eq!(theirs(&measures), 1);
-        // As many as are remembered, and ten more.
-        let many = (10..).take(RECENT_MAX + 9).map(|counter| txn(E1 + counter, 1_000));
-        leader.written(Ticket(3), &many.collect::<Vec<_>>(), seen(1_000));
+        // As many as are remembered, and ten more, each in a millisecond of its own.
+        let many = (10..).take(RECENT_MAX + 9).map(|counter| txn(E1 + counter, 1_000 + counter));
+        leader.written(Ticket(3), &many.collect::<Vec<_>>(), seen(9_000));
         assert_eq!(leader.recent.len(), RECENT_MAX);
-        leader.received(LINK, &Packet::Ack(Zxid(E1 + 18)), seen(1_001));
+        leader.received(LINK, &Packet::Ack(Zxid(E1 + 18)), seen(9_001));
         assert_eq!(theirs(&measures), 1, "that was long ago");
-        leader.received(LINK, &Packet::Ack(Zxid(E1 + 19)), seen(1_001));
+        leader.received(LINK, &Packet::Ack(Zxid(E1 + 19)), seen(9_001));
         assert_eq!(theirs(&measures), 2);
+        // Those of one millisecond are remembered together, and acknowledged as they are.
+        let next = E1 + 10 + RECENT_MAX as i64 + 9;
+        let together = (next..next + 100).map(|zxid| txn(zxid, 9_010));
+        leader.written(Ticket(4), &together.collect::<Vec<_>>(), seen(9_010));
+        let last = leader.recent.back().map(|made| (made.first, made.last));
+        assert_eq!(last, Some((Zxid(next), Zxid(next + 99))));
+        for (first, count) in [(next, 7), (next + 10, 1), (next + 95, 5)] {
+            let (before, last) = (theirs(&measures), Zxid(first + count - 1));
+            let run = Run { first: Zxid(first), last };
+            leader.received(LINK, &Packet::Acks(run), seen(9_011));
+            assert_eq!(theirs(&measures), before + count.unsigned_abs());
+        }
+        leader.durable(Ticket(4), seen(9_012));
+        leader.put(seen(9_012));
+        assert_eq!(own(&measures), 1 + 1 + RECENT_MAX as u64 + 9 + 100);
         // It leads anew: what comes now was of another leadership.
+        let before = (own(&measures), theirs(&measures));
         leader.serves(Some((Epoch(1), true)));
         leader.received(LINK, &Packet::Ack(Zxid(E1 + 19)), seen(1_001));
         leader.durable(Ticket(3), seen(1_001));
         leader.put(seen(1_001));
-        assert_eq!((own(&measures), theirs(&measures)), (1, 2));
+        assert_eq!((own(&measures), theirs(&measures)), before);
     }
 
     #[test]

@@ -22,18 +22,30 @@ impl Tally {
 
     /// There is so much of something.
     pub(crate) fn saw(&mut self, measures: &Measures, now: Instant, what: Took, much: u64) {
+        self.saw_alike(measures, now, what, (much, 1));
+    }
+
+    /// There was so much of something, so often.
+    pub(crate) fn saw_alike(
+        &mut self,
+        measures: &Measures,
+        now: Instant,
+        what: Took,
+        (much, more): (u64, u32),
+    ) {
         let (value, count) = &mut self.alike[what as usize];
         if *count > 0 && *value != much {
             measures.saw_alike(now, what, (*value, *count));
             *count = 0;
         }
-        (*value, *count) = (much, *count + 1);
+        (*value, *count) = (much, count.saturating_add(more));
         self.any |= 1 << what as u64;
     }
 
-    /// One more of something.
-    pub(crate) const fn count(&mut self, what: Counted) {
-        self.counts[what as usize] += 1;
+    /// So many more of something.
+    pub(crate) const fn count(&mut self, what: Counted, more: u32) {
+        let count = &mut self.counts[what as usize];
+        *count = count.saturating_add(more);
     }
 
     /// Puts in what was seen.
@@ -67,7 +79,7 @@ mod tests {
         for much in [0, 0, 3, 3, 3, 0] {
             tally.saw(&measures, now, Took::Commit, much);
             tally.saw(&measures, now, Took::Propose, 7);
-            tally.count(Counted::Commits);
+            tally.count(Counted::Commits, 1);
         }
         assert_eq!(measures.counted(Counted::Commits), 0, "not yet");
         assert_eq!(measures.spread(Took::Propose).count, 0, "not yet");

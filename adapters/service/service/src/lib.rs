@@ -18,6 +18,7 @@
 //! | `pauses` | whether this server stood still, and may not have heard what was said |
 //! | `containers` | at the leader: nodes that go by themselves |
 //! | `connection`, `handshake` | one client, and how it comes to its session |
+//! | `between`, `marks` | clients that wait for the next leader; how each server hears that one has gone to another |
 //! | `requests`, `screen`, `identities`, `logins`, `proofs` | what is asked for, what goes no further, who asks; who guesses |
 //! | `order` | replies in the order of requests |
 //! | `reads`, `applied` | answers from the tree; events and replies of what is applied |
@@ -27,7 +28,7 @@
 //! | `figures` | what is counted and measured |
 //! | `words`, `telling`, `portion`, `views` | four-letter words, and long answers to them; what else an operator may look at |
 //!
-//! What it does not do yet: TLS, Kerberos, quotas that are enforced, local sessions, read-only mode.
+//! TLS is its host's. What it does not do yet: Kerberos, quotas that are enforced, local sessions, read-only mode.
 #![no_std]
 #![forbid(unsafe_code, unused_must_use)]
 

@@ -112,7 +112,14 @@ impl Stage {
     pub(super) fn done(self, tally: &mut Tally, measures: &Measures, during: &During) {
         let During { begun, from, to } = during;
         let mut saw = |what, much| tally.saw(measures, begun.at, what, much);
-        let waited = |since| begun.at.saturating_duration_since(since);
+        // Most of it came in the same turn.
+        let waited = |since| {
+            if since == begun.at {
+                Duration::ZERO
+            } else {
+                begun.at.saturating_duration_since(since)
+            }
+        };
         match self {
             Self::Prepare(since) => {
                 saw(Took::PrepareWait, millis(waited(since) + *from));
