@@ -217,7 +217,7 @@ const TABLE: &[(Bug, Hunt, u64)] = &[
     (Bug::PoisonTaken, Hunt::Clients(2_000), 465),
     (Bug::NoTtlApplied, Hunt::Clients(1_000), 105),
     (Bug::BusyClientClosed, Hunt::Clients(200), 5),
-    (Bug::KeptOverSnapshot, Hunt::Clients(1_000), 0),
+    (Bug::KeptOverSnapshot, Hunt::Clients(2_000), 1_106),
     (Bug::OneLearnerAsked, Hunt::Clients(3_000), 769),
     (Bug::KeptAtTheSame, Hunt::Clients(200), 25),
     (Bug::MovesUnmarked, Hunt::Clients(200), 3),
