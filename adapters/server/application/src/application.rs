@@ -74,6 +74,12 @@ pub trait Application: Send + 'static {
     /// The same as [`snapshot`](Self::snapshot), of a staged state.
     fn staged_snapshot(staged: &Self::Staged) -> Self::Snapshot;
 
+    /// A staged state comes from a snapshot of ZooKeeper's that was written while transactions up to this one went on, and has
+    /// effects of some of them: they are applied again, before this server serves.
+    fn staged_whole_at(staged: &mut Self::Staged, zxid: Zxid) {
+        let _ = (staged, zxid);
+    }
+
     /// The text of the ensemble's configuration in a staged state, if this application keeps it there as
     /// ZooKeeper's data tree does under `/zookeeper/config`, and a reconfiguration wrote it: the node's version is -1,
     /// and it was changed at the zxid that is the text's version. Anything else may be what a client wrote there.

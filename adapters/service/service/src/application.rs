@@ -80,6 +80,10 @@ impl Application for ZooKeeper {
         TreeSnapshot(staged.snapshot().pieces())
     }
 
+    fn staged_whole_at(staged: &mut Tree, zxid: Zxid) {
+        staged.is_whole_at(zxid);
+    }
+
     fn staged_membership(staged: &Tree) -> Option<Bytes> {
         staged.configuration().map(Bytes::copy_from_slice)
     }

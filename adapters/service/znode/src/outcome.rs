@@ -97,12 +97,12 @@ impl Outcome {
 /// The leader's digest of its tree after the transaction, beside ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DigestCheck {
-    /// The leader sent none.
+    /// The leader sent none; or ours was restored from a Java server's snapshot, and not all that went on while that was
+    /// written is applied again ([`Tree::is_whole_at`](crate::Tree::is_whole_at)).
     Absent,
     /// They are equal.
     Equal,
-    /// They are not: the trees differ, unless ours was restored from a Java server's snapshot whose
-    /// transactions are not yet all applied.
+    /// They are not: the trees differ.
     Differs {
         /// The leader's.
         leader: u64,

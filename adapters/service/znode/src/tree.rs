@@ -35,6 +35,8 @@ pub struct Tree {
     pub(crate) sessions: Map<i64, i32>,
     pub(crate) last_zxid: Zxid,
     pub(crate) digest: u64,
+    /// Up to this transaction it has some effects of later ones: no digest of before says anything.
+    pub(crate) whole_at: Zxid,
     /// How many nodes there are.
     pub(crate) len: usize,
     /// How many bytes their paths and data have.
@@ -73,6 +75,7 @@ impl Tree {
             acls: AclTable::default(),
             sessions: Map::default(),
             last_zxid: Zxid::ZERO,
+            whole_at: Zxid::ZERO,
             len: 1,
             ephemerals: BTreeMap::new(),
             ephemeral_count: 0,
@@ -140,6 +143,12 @@ impl Tree {
     /// The last transaction that was applied, or what the snapshot was labelled.
     pub const fn last_zxid(&self) -> Zxid {
         self.last_zxid
+    }
+
+    /// It was restored from a snapshot that was written while transactions up to this one went on: it has effects of some of
+    /// them, and is what it should be when all have been applied again.
+    pub fn is_whole_at(&mut self, zxid: Zxid) {
+        self.whole_at = zxid;
     }
 
     /// ZooKeeper's digest of the tree, version 2: equal on servers that hold the same.

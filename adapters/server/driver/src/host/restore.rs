@@ -20,8 +20,11 @@ pub(crate) fn restore<A: Application>(snapshot: &SnapshotFile) -> Result<A::Stag
         let whole = stream::push(&mut restore, &mut rest)?;
         let taken = bytes.len() - rest.len();
         reader.consume(taken);
-        if let Some(state) = whole {
-            reader.finish()?;
+        if let Some(mut state) = whole {
+            let digest = reader.finish()?.digest;
+            if let Some(digest) = digest.filter(|digest| digest.zxid > snapshot.label) {
+                A::staged_whole_at(&mut state, digest.zxid);
+            }
             return Ok(state);
         }
     }
