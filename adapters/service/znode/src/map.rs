@@ -15,20 +15,23 @@ use std::sync::Arc;
 const FULL: usize = 64;
 /// A page with fewer is merged with a neighbour if both fit well into one.
 const SMALL: usize = FULL / 4;
+/// How much room is left in a page that others grow behind.
+const LATE: usize = FULL / 8;
 
 /// See the module.
+///
+/// A pointer, no more: every node of a tree has one, and most have no children.
 #[derive(Clone, Debug)]
 pub(crate) struct Map<K, V> {
     root: Option<Arc<Page<K, V>>>,
-    len: usize,
 }
 
 #[derive(Clone, Debug)]
 enum Page<K, V> {
     Leaf(Vec<(K, V)>),
     /// A key here is not above any key of its page, and above all keys of the page before; the first
-    /// one is not looked at.
-    Inner(Vec<(K, Arc<Self>)>),
+    /// one is not looked at. And how many entries the leaves below it have.
+    Inner(Vec<(K, Arc<Self>)>, usize),
 }
 
 /// A page that was cut off another, and its first key.
@@ -36,19 +39,19 @@ type Cut<K, V> = (K, Arc<Page<K, V>>);
 
 impl<K, V> Default for Map<K, V> {
     fn default() -> Self {
-        Self { root: None, len: 0 }
+        Self { root: None }
     }
 }
 
 impl<K, V> Map<K, V> {
     /// How many entries there are.
-    pub(crate) const fn len(&self) -> usize {
-        self.len
+    pub(crate) fn len(&self) -> usize {
+        self.root.as_ref().map_or(0, |root| root.len())
     }
 
     /// Whether there are none.
     pub(crate) const fn is_empty(&self) -> bool {
-        self.len == 0
+        self.root.is_none()
     }
 
     /// The entries in order.
@@ -69,7 +72,7 @@ impl<K, V> Map<K, V> {
         let Some(mut page) = self.root.as_deref() else { return iter };
         loop {
             match page {
-                Page::Inner(pages) => {
+                Page::Inner(pages, _) => {
                     let at = way(pages, key);
                     iter.above.push(pages[at + 1..].iter());
                     page = &pages[at].1;
@@ -95,7 +98,7 @@ fn drain<K, V>(page: Arc<Page<K, V>>, take: &mut impl FnMut(V)) {
     match Arc::into_inner(page) {
         None => {}
         Some(Page::Leaf(entries)) => entries.into_iter().for_each(|(_, value)| take(value)),
-        Some(Page::Inner(pages)) => pages.into_iter().for_each(|(_, page)| drain(page, take)),
+        Some(Page::Inner(pages, _)) => pages.into_iter().for_each(|(_, page)| drain(page, take)),
     }
 }
 
@@ -108,7 +111,7 @@ impl<K, V> Map<K, V> {
         let mut page = &**self.root.as_ref()?;
         loop {
             match page {
-                Page::Inner(pages) => page = &pages[way(pages, key)].1,
+                Page::Inner(pages, _) => page = &pages[way(pages, key)].1,
                 Page::Leaf(entries) => return find(entries, key).ok().map(|at| &entries[at].1),
             }
         }
@@ -132,7 +135,7 @@ impl<K: Ord + Clone, V: Clone> Map<K, V> {
         let mut page = Arc::make_mut(self.root.as_mut()?);
         loop {
             match page {
-                Page::Inner(pages) => {
+                Page::Inner(pages, _) => {
                     let at = way(pages, key);
                     page = Arc::make_mut(&mut pages[at].1);
                 }
@@ -148,15 +151,15 @@ impl<K: Ord + Clone, V: Clone> Map<K, V> {
         let Some(root) = &mut self.root else {
             // Most nodes of a tree have few children: no room for a full page.
             self.root = Some(Arc::new(Page::Leaf(vec![(key, value)])));
-            self.len = 1;
             return None;
         };
         let (before, cut) = insert(root, key, value);
         if let Some((first, right)) = cut {
             let left = Arc::clone(root);
-            self.root = Some(Arc::new(Page::Inner(vec![(first.clone(), left), (first, right)])));
+            let len = left.len() + right.len();
+            let pages = vec![(first.clone(), left), (first, right)];
+            self.root = Some(Arc::new(Page::Inner(pages, len)));
         }
-        self.len += usize::from(before.is_none());
         before
     }
 
@@ -171,15 +174,14 @@ impl<K: Ord + Clone, V: Clone> Map<K, V> {
         }
         let root = self.root.as_mut()?;
         let value = remove(root, key);
-        while let Page::Inner(pages) = &**root {
+        while let Page::Inner(pages, _) = &**root {
             if pages.len() > 1 {
                 break;
             }
             let only = Arc::clone(&pages[0].1);
             *root = only;
         }
-        self.len -= usize::from(value.is_some());
-        if self.len == 0 {
+        if root.len() == 0 {
             self.root = None;
         }
         value
@@ -219,13 +221,18 @@ fn insert<K: Ord + Clone, V: Clone>(
             let cut = cut(entries, at);
             (None, cut.map(|right| (right[0].0.clone(), Arc::new(Page::Leaf(right)))))
         }
-        Page::Inner(pages) => {
+        Page::Inner(pages, len) => {
             let at = way(pages, &key);
             let (before, below) = insert(&mut pages[at].1, key, value);
+            *len += usize::from(before.is_none());
             let Some(below) = below else { return (before, None) };
             pages.insert(at + 1, below);
-            let cut = cut(pages, at + 1);
-            (before, cut.map(|right| (right[0].0.clone(), Arc::new(Page::Inner(right)))))
+            let cut = cut(pages, at + 1).map(|right| {
+                let moved = right.iter().map(|(_, page)| page.len()).sum();
+                *len -= moved;
+                (right[0].0.clone(), Arc::new(Page::Inner(right, moved)))
+            });
+            (before, cut)
         }
     }
 }
@@ -235,8 +242,9 @@ fn cut<E>(page: &mut Vec<E>, at: usize) -> Option<Vec<E>> {
     if page.len() <= FULL {
         return None;
     }
-    // What grows at its end (sequential names, a snapshot being read) leaves full pages behind.
-    let middle = if at + 1 == page.len() { page.len() - SMALL } else { page.len() / 2 };
+    // What grows at its end (sequential names, a snapshot being read) leaves nearly full pages behind; names
+    // that come a little late find room there.
+    let middle = if at + 1 == page.len() { FULL - LATE } else { page.len() / 2 };
     let mut right = page.split_off(middle);
     // The one entry too many has doubled its room.
     page.shrink_to(FULL);
@@ -250,9 +258,10 @@ fn remove<K: Ord + Clone + Borrow<Q>, V: Clone, Q: Ord + ?Sized>(
 ) -> Option<V> {
     match Arc::make_mut(page) {
         Page::Leaf(entries) => find(entries, key).ok().map(|at| entries.remove(at).1),
-        Page::Inner(pages) => {
+        Page::Inner(pages, len) => {
             let at = way(pages, key);
             let value = remove(&mut pages[at].1, key)?;
+            *len -= 1;
             match pages[at].1.entries() {
                 0 => drop(pages.remove(at)),
                 1..SMALL if pages.len() > 1 => merge(pages, at.max(1)),
@@ -271,22 +280,32 @@ fn merge<K: Clone, V: Clone>(pages: &mut Vec<Cut<K, V>>, at: usize) {
     let (first, right) = pages.remove(at);
     match (Arc::make_mut(&mut pages[at - 1].1), Arc::unwrap_or_clone(right)) {
         (Page::Leaf(left), Page::Leaf(mut right)) => left.append(&mut right),
-        (Page::Inner(left), Page::Inner(mut right)) => {
+        (Page::Inner(left, len), Page::Inner(mut right, moved)) => {
             // It was not compared so far, and keys below it may have been added since.
             right[0].0 = first;
             left.append(&mut right);
+            *len += moved;
         }
-        (Page::Leaf(_), Page::Inner(_)) | (Page::Inner(_), Page::Leaf(_)) => {
+        (Page::Leaf(_), Page::Inner(..)) | (Page::Inner(..), Page::Leaf(_)) => {
             unreachable!("pages side by side are on one level")
         }
     }
 }
 
 impl<K, V> Page<K, V> {
+    /// How many entries the map has here.
+    fn len(&self) -> usize {
+        match self {
+            Self::Leaf(entries) => entries.len(),
+            Self::Inner(_, len) => *len,
+        }
+    }
+
+    /// How many the page has itself.
     fn entries(&self) -> usize {
         match self {
             Self::Leaf(entries) => entries.len(),
-            Self::Inner(pages) => pages.len(),
+            Self::Inner(pages, _) => pages.len(),
         }
     }
 }
@@ -306,7 +325,7 @@ impl<'a, K, V> Iter<'a, K, V> {
                     self.leaf = entries.iter();
                     return;
                 }
-                Page::Inner(pages) => {
+                Page::Inner(pages, _) => {
                     let mut pages = pages.iter();
                     let Some((_, first)) = pages.next() else { return };
                     self.above.push(pages);
@@ -398,8 +417,8 @@ mod tests {
         for key in 0..10_000 {
             map.insert(key, ());
         }
-        let Some(Page::Inner(pages)) = map.root.as_deref() else { panic!("no inner page") };
-        assert!(pages.len() <= 10_000 / (FULL - SMALL) / (FULL - SMALL) + 1);
+        let Some(Page::Inner(pages, _)) = map.root.as_deref() else { panic!("no inner page") };
+        assert!(pages.len() <= 10_000 / (FULL - LATE) / (FULL - LATE) + 1);
         assert!(map.iter().map(|(key, ())| *key).eq(0..10_000));
     }
 
@@ -408,7 +427,7 @@ mod tests {
         fn room(page: &Page<i32, ()>) -> usize {
             match page {
                 Page::Leaf(entries) => entries.capacity(),
-                Page::Inner(pages) => {
+                Page::Inner(pages, _) => {
                     let below = pages.iter().map(|(_, page)| room(page));
                     pages.capacity().max(below.max().unwrap_or(0))
                 }
