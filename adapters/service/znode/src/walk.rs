@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::map::Iter;
-use crate::node::Node;
+use crate::node::{Name, Node};
 
-type Children<'a> = Iter<'a, Arc<str>, Arc<Node>>;
+type Children<'a> = Iter<'a, Name, Arc<Node>>;
 
 /// A walk through a tree, one node after the other.
 pub(crate) struct Walk<'a> {
