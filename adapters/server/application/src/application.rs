@@ -74,9 +74,10 @@ pub trait Application: Send + 'static {
     /// The same as [`snapshot`](Self::snapshot), of a staged state.
     fn staged_snapshot(staged: &Self::Staged) -> Self::Snapshot;
 
-    /// A staged state comes from a snapshot of ZooKeeper's that was written while transactions up to this one went on, and has
-    /// effects of some of them: they are applied again, before this server serves.
-    fn staged_whole_at(staged: &mut Self::Staged, zxid: Zxid) {
+    /// A staged state comes from a snapshot that was written, as ZooKeeper's servers do it, while transactions up to this one
+    /// went on, and has effects of some of them: they are applied again, before this server serves. None where it is not known
+    /// up to which: where a leader has sent it, or no digest stands behind it on disk.
+    fn staged_whole_at(staged: &mut Self::Staged, zxid: Option<Zxid>) {
         let _ = (staged, zxid);
     }
 

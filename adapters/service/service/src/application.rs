@@ -69,7 +69,7 @@ impl Application for ZooKeeper {
     }
 
     fn snapshot(&self) -> TreeSnapshot {
-        TreeSnapshot(self.tree.snapshot().pieces())
+        TreeSnapshot::of(&self.tree)
     }
 
     fn restore(label: Zxid) -> RestoreTree {
@@ -77,11 +77,11 @@ impl Application for ZooKeeper {
     }
 
     fn staged_snapshot(staged: &Tree) -> TreeSnapshot {
-        TreeSnapshot(staged.snapshot().pieces())
+        TreeSnapshot::of(staged)
     }
 
-    fn staged_whole_at(staged: &mut Tree, zxid: Zxid) {
-        staged.is_whole_at(zxid);
+    fn staged_whole_at(staged: &mut Tree, zxid: Option<Zxid>) {
+        staged.is_whole_at(zxid.unwrap_or(Zxid(i64::MAX)));
     }
 
     fn staged_membership(staged: &Tree) -> Option<Bytes> {
@@ -99,15 +99,25 @@ impl Application for ZooKeeper {
 
 /// The tree at one moment, being written.
 #[derive(Debug)]
-pub struct TreeSnapshot(Pieces);
+pub struct TreeSnapshot {
+    pieces: Pieces,
+    is_whole: bool,
+}
+
+impl TreeSnapshot {
+    fn of(tree: &Tree) -> Self {
+        Self { pieces: tree.snapshot().pieces(), is_whole: tree.is_whole() }
+    }
+}
 
 impl Snapshot for TreeSnapshot {
     fn next(&mut self, out: &mut BytesMut) -> Result<bool, SnapshotError> {
-        Ok(self.0.next(out)?)
+        Ok(self.pieces.next(out)?)
     }
 
+    /// None where the tree has effects of transactions behind the last one: who reads it is not to take it for that tree.
     fn digest(&self) -> Option<u64> {
-        Some(self.0.snapshot().digest())
+        self.is_whole.then(|| self.pieces.snapshot().digest())
     }
 }
 

@@ -167,6 +167,7 @@ impl Service {
 
     /// This server serves: clients may come. A leader gives every session its full time-out from now on.
     fn on_serving(&mut self, step: &mut Step<'_>, leads: bool, membership: &Membership) {
+        step.state.becomes_whole();
         let tree = step.state.tree();
         if let Some(reason) = self.unfit(tree) {
             return self.halt(step, reason);

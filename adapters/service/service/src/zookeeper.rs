@@ -53,6 +53,11 @@ impl ZooKeeper {
         }
     }
 
+    /// This server serves: all is applied that a snapshot may have had effects of when it was written.
+    pub(crate) fn becomes_whole(&mut self) {
+        self.tree.is_whole_at(self.tree.last_zxid());
+    }
+
     /// Another tree takes the place of this one.
     pub(crate) fn replace(&mut self, tree: Tree) {
         (self.tree, self.preparer) = (tree, Preparer::new(rules(&self.options)));

@@ -4,12 +4,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use quorate_application::clients::{Event, Frame};
+use quorate_application::{Application, Snapshot};
 use quorate_core::message::Request as Submitted;
+use quorate_core::zxid::Zxid;
+use quorate_service::ZooKeeper;
 use quorate_service::wire::{Request, op};
+use quorate_znode::Tree;
 
 use crate::clients::{create, create_with, delete, exists, get, set};
 use crate::ensemble::Ensemble;
-use crate::stand::TICK;
+use crate::stand::{Stand, TICK};
 
 #[test]
 fn a_session_and_its_nodes_are_the_same_on_every_server_and_end_at_one_zxid() {
@@ -379,4 +383,22 @@ fn what_a_client_asked_for_before_its_server_lost_the_leader_is_answered_nowhere
     assert!(ensemble.has("/x"));
     assert_eq!(ensemble.servers[1].told(again), [""; 0]);
     assert_eq!(ensemble.told(1, again, &[(1, create("/x"))]), ["1 -110"]);
+}
+
+/// A leader of ZooKeeper's writes a snapshot while it applies. A digest of what came of that would be taken for the tree
+/// behind its label: by who compares, and by the next server in this directory.
+#[test]
+fn a_tree_that_came_from_a_leader_says_no_digest_until_this_server_serves() {
+    let stand = Stand::new(true);
+    let mut bytes = Vec::new();
+    stand.tree().write_snapshot(&mut bytes).unwrap();
+    let mut staged = Tree::restore(&bytes[..], Zxid(0x1_0000_0005)).unwrap();
+    assert!(ZooKeeper::staged_snapshot(&staged).digest().is_some());
+    ZooKeeper::staged_whole_at(&mut staged, None);
+    assert!(ZooKeeper::staged_snapshot(&staged).digest().is_none());
+    let mut next = stand.restarted();
+    next.state.adopt(staged);
+    assert!(next.state.snapshot().digest().is_none());
+    next.serve(false);
+    assert!(next.state.snapshot().digest().is_some());
 }

@@ -146,9 +146,15 @@ impl Tree {
     }
 
     /// It was restored from a snapshot that was written while transactions up to this one went on: it has effects of some of
-    /// them, and is what it should be when all have been applied again.
-    pub fn is_whole_at(&mut self, zxid: Zxid) {
+    /// them, and is what it should be when all have been applied again. Where nobody knows up to which: the greatest zxid that
+    /// there is, and another call when all are known to be applied.
+    pub const fn is_whole_at(&mut self, zxid: Zxid) {
         self.whole_at = zxid;
+    }
+
+    /// Whether it is what the transactions up to the last one have made, and no later one.
+    pub const fn is_whole(&self) -> bool {
+        self.whole_at.0 <= self.last_zxid.0
     }
 
     /// ZooKeeper's digest of the tree, version 2: equal on servers that hold the same.

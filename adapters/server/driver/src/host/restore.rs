@@ -3,7 +3,7 @@
 use std::io::BufRead;
 
 use quorate_application::Application;
-use quorate_storage::snapshot::{SnapshotFile, SnapshotReader};
+use quorate_storage::snapshot::{Parts, SnapshotFile, SnapshotReader};
 
 use crate::disk::{self as stream, SnapshotFault};
 
@@ -21,9 +21,11 @@ pub(crate) fn restore<A: Application>(snapshot: &SnapshotFile) -> Result<A::Stag
         let taken = bytes.len() - rest.len();
         reader.consume(taken);
         if let Some(mut state) = whole {
-            let digest = reader.finish()?.digest;
-            if let Some(digest) = digest.filter(|digest| digest.zxid > snapshot.label) {
-                A::staged_whole_at(&mut state, digest.zxid);
+            let Parts { digest, last_zxid } = reader.finish()?;
+            // ZooKeeper's servers write there what they had applied by the end of the state.
+            let told = digest.map(|digest| digest.zxid).max(last_zxid);
+            if told != Some(snapshot.label) {
+                A::staged_whole_at(&mut state, told.filter(|zxid| *zxid > snapshot.label));
             }
             return Ok(state);
         }

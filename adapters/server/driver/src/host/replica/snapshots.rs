@@ -149,7 +149,8 @@ impl<A: Application> Replica<A> {
             turn: Arc::clone(&self.receptions),
             restore: A::restore(label),
             membership: A::staged_membership,
-            deposit: Box::new(move |state| {
+            deposit: Box::new(move |mut state| {
+                A::staged_whole_at(&mut state, None);
                 if let Ok(mut place) = place.lock() {
                     *place = Some(state);
                 }

@@ -6,7 +6,7 @@ use quorate_service::wire::op;
 use quorate_tokio::core::zxid::Zxid;
 use serde_json::Value;
 
-use crate::common::{lines, quorate, until};
+use crate::common::{Ensemble, lines, quorate, until};
 use crate::ensemble::Servers;
 use crate::raw::{Client, plain, set};
 
@@ -62,7 +62,15 @@ pub(crate) fn digests_agree_from_now_on(servers: &Servers) {
 
 /// How often a server has found that its leader had another digest.
 pub(super) fn differed(servers: &Servers, id: usize) -> u64 {
-    let said = servers.word(id, "mntr").unwrap();
+    count_in(&servers.word(id, "mntr").unwrap())
+}
+
+/// The same of a server that is asked without the rest.
+pub(super) fn differed_at(ensemble: &Ensemble, id: usize) -> u64 {
+    count_in(&ensemble.ask(id, "mntr"))
+}
+
+fn count_in(said: &str) -> u64 {
     let count = said.lines().find_map(|line| line.strip_prefix("zk_digest_mismatches_count\t"));
     count.unwrap().parse().unwrap()
 }

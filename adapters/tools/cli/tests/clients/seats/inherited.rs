@@ -1,6 +1,7 @@
 //! All servers of an ensemble end, and servers of the other kind go on in their directories: with the sessions that
 //! lived, and with whatever else stands in a tree.
 
+mod unfinished;
 mod unreadable;
 
 use std::time::Instant;

@@ -2,6 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use quorate_service::wire::Request;
+
+use super::digests::{differed, digests_agree};
 use crate::ensemble::{Kind, PARTICIPANT, Servers, java_is_here};
 use crate::raw::{Client, plain, set};
 
@@ -9,6 +12,10 @@ const WRITERS: usize = 8;
 /// What each has under way.
 const AHEAD: usize = 64;
 const ROUNDS: usize = 12;
+/// So many nodes that their snapshot takes a while.
+const NODES: usize = 20_000;
+/// How many of them one multi makes.
+const TOGETHER: usize = 500;
 
 /// Writes, as fast as it is answered.
 fn write(port: u16, nth: usize, ends: &AtomicBool) {
@@ -62,4 +69,41 @@ fn a_java_follower_comes_back_to_quorates_leader_under_load_again_and_again_and_
         assert!(failed.is_empty(), "it began again in the rounds {failed:?}");
     });
     assert_eq!(servers.leader(), 3);
+}
+
+/// A Java server writes a snapshot for a learner while it applies: the snapshot has effects of transactions that follow it.
+#[test]
+fn a_server_of_ours_that_gets_the_whole_tree_from_javas_leader_under_load_finds_no_difference() {
+    if !java_is_here() {
+        return;
+    }
+    let kinds = [Kind::Quorate, Kind::Java, Kind::Java];
+    let mut servers = Servers::mixed(&kinds.map(|kind| (kind, PARTICIPANT)));
+    assert_eq!(servers.leader(), 3);
+    let (port, ends) = (servers.port(3), AtomicBool::new(false));
+    let mut client = Client::open(port, 20_000);
+    for first in (0..NODES).step_by(TOGETHER) {
+        let creates = first..first + TOGETHER;
+        let creates = creates.map(|nth| plain(&format!("/node-{nth:08}"))).collect();
+        client.ask(&Request::Multi(creates)).unwrap();
+    }
+    std::thread::scope(|scope| {
+        let (ends, ending) = (&ends, Ending(&ends));
+        for nth in 0..WRITERS {
+            scope.spawn(move || write(port, nth, ends));
+        }
+        for _ in 0..ROUNDS / 3 {
+            servers.kill(1);
+            std::fs::remove_dir_all(servers.data(1)).unwrap();
+            servers.restart(1);
+            let log = servers.log(1);
+            assert!(log.contains("is brought up by SNAP"), "{log}");
+            assert_eq!(differed(&servers, 1), 0, "{log}");
+            // From that snapshot on its own disk, and what it has logged behind it.
+            servers.restart(1);
+            assert_eq!(differed(&servers, 1), 0, "{}", servers.log(1));
+        }
+        drop(ending);
+    });
+    digests_agree(&servers);
 }
