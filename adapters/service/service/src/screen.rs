@@ -6,6 +6,7 @@
 //! | a TTL that is none | every server of ZooKeeper ends that applies it | -8 |
 //! | a path of more than 2,000 components | servers of ZooKeeper write snapshots by recursion | -8 |
 //! | a create, create2 with the flags of a container | every server makes a persistent node of it, but a leader of ZooKeeper counts a container into its digest; some clients ask so for the parents of their recipes | what it makes, with the flags of a persistent node |
+//! | a multi that creates a node without an access list | a leader of ZooKeeper 3.9 proposes its refusal under the number of the transaction before, and its followers end | what it makes, with an empty list, which is refused as well |
 //! | one that grows beyond what a transaction may be, by the identities that an access list stands for | servers of ZooKeeper drop the leader, and the next one | -5 |
 //! | quota limits or stats that are no quota | servers of ZooKeeper end at the next change below | -8 |
 
@@ -56,14 +57,28 @@ const fn has_own_flags(op: i32, flags: i32, ttl: Option<i64>) -> bool {
 }
 
 /// What a leader is asked instead, if it is not asked this as it came.
+#[allow(clippy::wildcard_enum_match_arm, reason = "the others are asked as they came")]
 pub(crate) fn reworded(request: &Request) -> Option<Request> {
-    let foreign =
-        matches!(request, Request::Create { op: op::CREATE | op::CREATE2, flags: CONTAINER, .. });
-    let mut request = foreign.then(|| request.clone())?;
-    if let Request::Create { flags, .. } = &mut request {
-        *flags = 0;
+    let lacks_a_list = |element: &Request| matches!(element, Request::Create { acl: None, .. });
+    match request {
+        Request::Create { op: op::CREATE | op::CREATE2, flags: CONTAINER, .. } => {
+            let mut request = request.clone();
+            if let Request::Create { flags, .. } = &mut request {
+                *flags = 0;
+            }
+            Some(request)
+        }
+        Request::Multi(elements) if elements.iter().any(lacks_a_list) => {
+            let mut elements = elements.clone();
+            for element in &mut elements {
+                if let Request::Create { acl, .. } = element {
+                    acl.get_or_insert_default();
+                }
+            }
+            Some(Request::Multi(elements))
+        }
+        _ => None,
     }
-    Some(request)
 }
 
 /// The longest body that the transaction of a write can have, in bytes; `bytes` is the length of the request's. It grows by
@@ -196,5 +211,19 @@ mod tests {
             let multi = Request::Multi(vec![create(acl.clone()), create(acl.clone())]);
             assert_eq!(longest(&multi), 1000 + 2 * GROWTH + 2 * times * each, "{acl:?}");
         }
+    }
+
+    #[test]
+    fn a_multi_names_an_access_list_for_each_node_that_it_creates() {
+        let create = |acl| {
+            let (op, path) = (op::CREATE, "/a".to_string());
+            Request::Create { op, path, data: None, acl, flags: 4, ttl: None }
+        };
+        let delete = || Request::Delete { path: "/a".to_string(), version: 0 };
+        let open = || Some(vec![Acl::world(31)]);
+        assert_eq!(reworded(&Request::Multi(vec![create(open()), delete()])), None);
+        let without = Request::Multi(vec![create(open()), create(None), delete()]);
+        let with = Request::Multi(vec![create(open()), create(Some(vec![])), delete()]);
+        assert_eq!(reworded(&without), Some(with));
     }
 }

@@ -69,9 +69,18 @@ fn all() -> Vec<Poison> {
         poison("a quota of text", &with_data(plain(STATS), text.clone())),
         poison("a quota of nothing", &with_data(plain(STATS), None)),
         poison("a quota in a multi", &Request::Multi(vec![with_data(plain(STATS), text)])),
+        poison("no list in a multi", &Request::Multi(vec![without_a_list("/poison")])),
         poison("a deep path", &plain(&"/a".repeat(2001))),
         poison("more than fits", &Request::Multi(many)),
     ]
+}
+
+fn without_a_list(path: &str) -> Request {
+    let mut request = plain(path);
+    if let Request::Create { acl, .. } = &mut request {
+        *acl = None;
+    }
+    request
 }
 
 /// Its list has one entry for each identity of who asks.
@@ -141,6 +150,7 @@ no container: -8
 a quota of text: -8
 a quota of nothing: -8
 a quota in a multi: -8
+no list in a multi: 0
 a deep path: -8
 more than fits: -5
 ";
