@@ -381,13 +381,14 @@ mod tests {
                 state ^= state << 5;
                 state % below
             };
-            let range = [8, 300, 20_000][seed as usize % 3];
+            // In the last, pages of pages are cut and merged, too.
+            let (range, steps) = [(8, 6_000), (300, 6_000), (20_000, 45_000)][seed as usize % 3];
             let (mut map, mut model) = (Map::default(), BTreeMap::new());
             let mut copies = Vec::new();
-            for step in 0..6_000_u32 {
+            for step in 0..steps {
                 let key = random(range);
-                // Grows, then shrinks to nothing, then grows again.
-                let adding = if step / 2_000 == 1 { 1 } else { 7 };
+                // Grows, then shrinks, then grows again.
+                let adding = if step / (steps / 3) == 1 { 1 } else { 7 };
                 if random(10) < adding {
                     assert_eq!(map.insert(key, step), model.insert(key, step));
                 } else {
@@ -398,7 +399,8 @@ mod tests {
                 if let (Some(mine), Some(theirs)) = (map.get_mut(&key), model.get_mut(&key)) {
                     (*mine, *theirs) = (step, step);
                 }
-                if random(1_000) == 0 {
+                assert_eq!(map.len(), model.len());
+                if random(steps / 6) == 0 {
                     copies.push((map.clone(), model.clone()));
                 }
             }
@@ -408,6 +410,36 @@ mod tests {
                 assert_eq!(map.remove(&key), model.remove(&key));
             }
             assert!(map.root.is_none());
+        }
+    }
+
+    /// A page of pages lost its first one, and has keys since that are below the first key that it knows: merged into the one
+    /// before it, it must not be looked for by that key.
+    #[test]
+    fn pages_are_merged_whose_first_keys_are_not_their_least() {
+        let (mut map, mut model) = (Map::default(), BTreeMap::new());
+        for key in (0..40_000).step_by(2) {
+            map.insert(key, key);
+            model.insert(key, key);
+        }
+        let Some(Page::Inner(pages, _)) = map.root.as_deref() else { panic!("no inner page") };
+        let Page::Inner(second, _) = &*pages[1].1 else { panic!("one level") };
+        let (least, next) = (second[0].0, second[1].0);
+        let removed = (least..next).step_by(2);
+        let added = (least + 1..next).step_by(2);
+        let most = (200..least).chain(next + 200..40_000).filter(|key| key % 2 == 0);
+        for key in removed {
+            assert_eq!(map.remove(&key), model.remove(&key));
+        }
+        for key in added {
+            assert_eq!(map.insert(key, key), model.insert(key, key));
+        }
+        for key in most {
+            assert_eq!(map.remove(&key), model.remove(&key));
+        }
+        assert_eq!(map.len(), model.len());
+        for key in model.keys() {
+            assert_eq!(map.get(key), Some(key));
         }
     }
 
