@@ -184,9 +184,18 @@ fn who_comes_with_a_session_is_told_when_its_mark_is_applied_and_not_before() {
     };
     asks(&mut stand, 3);
     asks(&mut stand, 4);
-    asks(&mut stand, 3);
+    asks(&mut stand, 5);
     assert_eq!((stand.submitted.len(), stand.asked.len()), (3, 0));
-    let all = [told(3, 1), told(4, 1), told(3, 1)];
+    // What the session asked for where it was, and is refused, is no mark.
+    let refused = Request::Delete { path: "/not-there".into(), version: -1 };
+    let mut body = BytesMut::new();
+    refused.encode(&mut body);
+    let id = RequestId { client: session, cxid: 7 };
+    let body = body.freeze();
+    let refused = Submitted { id, op: op::DELETE, body, identities: Some(Vec::new()) };
+    stand.commit_of(&refused, Origin::Learner(LinkId(5)));
+    assert_eq!(stand.asked, []);
+    let all = [told(3, 1), told(4, 1), told(5, 1)];
     for said in 1..=3 {
         stand.commit();
         assert_eq!(stand.asked, all[..said]);
