@@ -249,9 +249,15 @@ impl Ensemble {
     }
 
     fn java_command_of(&self, id: usize, jars: &[String]) -> Command {
+        let heap = std::env::var("QUORATE_JAVA_HEAP").unwrap_or_else(|_| "64m".to_owned());
         let mut command = Command::new("java");
         command
-            .args(["-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"])
+            .args([
+                &format!("-Xmx{heap}"),
+                "-XX:TieredStopAtLevel=1",
+                "-XX:+UseSerialGC",
+                "-Xshare:auto",
+            ])
             .args(["-Dzookeeper.admin.enableServer=false", "-Dzookeeper.4lw.commands.whitelist=*"])
             .args(["-Dorg.slf4j.simpleLogger.showDateTime=true", DATES])
             // Of these flags of its JVM it reads none in its configuration.
