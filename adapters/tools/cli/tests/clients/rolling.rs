@@ -2,8 +2,9 @@
 //! directory. No session, no ephemeral node, no watch and no acknowledged write may be lost.
 //!
 //! In the surroundings: `QUORATE_ROLLING_SERVERS` (3), `_SESSIONS` (60), `_WRITES` a second (300),
-//! `QUORATE_JAVA_HEAP` (64m, which minutes of thousands of writes a second fill), and `_BOUNDS=1`, with which a client may wait for 2 s where a leader of Java's ends and for 200 ms where one of ours does
-//! that can transfer its leadership.
+//! `QUORATE_JAVA_HEAP` (64m, which minutes of thousands of writes a second fill), and `QUORATE_ROLLING_BOUNDS=1`, with
+//! which a client may wait for 2 s where a leader of Java's ends and for 200 ms where one of ours does that can transfer its
+//! leadership.
 
 mod audit;
 mod load;
