@@ -37,7 +37,8 @@ pub(crate) fn curator_is_here() -> bool {
 fn java(classes: Option<&Path>) -> Command {
     let mut java = Command::new("java");
     java.args(["-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]);
-    java.arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=off").arg("-cp");
+    // It reads the names of all that it wrote at once, which may be more than a client takes unless it is told.
+    java.args(["-Dorg.slf4j.simpleLogger.defaultLogLevel=off", "-Djute.maxbuffer=16777216", "-cp"]);
     let classes = classes.map(|dir| dir.display().to_string());
     java.arg(classes.into_iter().chain(class_path()).collect::<Vec<_>>().join(":"));
     java
