@@ -383,7 +383,7 @@ fn promtool(page: &str) {
     let odd =
         |family: &&&str| family.starts_with("quorate_quorate") || family.contains("_total_total");
     assert_eq!(families.iter().find(odd), None);
-    if let Some(said) = common::promtool(&["check", "metrics"], page) {
+    if let Some(said) = common::says("promtool", &["check", "metrics"], page) {
         // 3: it reads it, and does not like ZooKeeper's names.
         assert!(matches!(said.status.code(), Some(0 | 3)), "{page}\n{said:?}");
     }

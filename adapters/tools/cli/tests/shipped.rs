@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::common::secured::{Secured, WITH_IDS};
-use crate::common::{QUORATE, free_port, promtool, quorate, stderr, stdout, until};
+use crate::common::{QUORATE, free_port, quorate, says, stderr, stdout, until};
 
 /// What ZooKeeper's sample rules, the dashboard "ZooKeeper by Prometheus" (Grafana 10465), Grafana's own collection and its
 /// mixins ask for, but for figures of the JVM.
@@ -227,7 +228,18 @@ impl Prints {
 
 #[test]
 fn prometheus_takes_the_alerts() {
-    let said = promtool(&["check", "rules", "/dev/stdin"], &Prints::of("alerts").0);
+    let alerts = Prints::of("alerts").0;
+    let said = says("promtool", &["check", "rules", "/dev/stdin"], &alerts);
+    assert!(said.is_none_or(|said| said.status.success()));
+}
+
+/// By Kubernetes' own schemas, which the tool has with it: it stands beside kazoo.
+#[test]
+fn kubernetes_takes_the_manifests() {
+    let tool = PathBuf::from("kubernetes-validate");
+    let installed = std::env::var_os("QUORATE_KAZOO").map(PathBuf::from);
+    let tool = installed.map_or(tool.clone(), |folder| folder.join("bin").join(tool));
+    let said = says(tool, &["--strict", "/dev/stdin"], &Prints::of("k8s").0);
     assert!(said.is_none_or(|said| said.status.success()));
 }
 

@@ -52,9 +52,10 @@ pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// What Prometheus' own tool says to a text on its input; none where it is not there and may be missing.
-pub fn promtool(arguments: &[&str], text: &str) -> Option<Output> {
-    let tool = Command::new("promtool")
+/// What a tool says to a text on its input; none where it is not there and may be missing.
+pub fn says(tool: impl AsRef<std::ffi::OsStr>, arguments: &[&str], text: &str) -> Option<Output> {
+    let name = Path::new(tool.as_ref()).display().to_string();
+    let tool = Command::new(tool)
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -64,8 +65,8 @@ pub fn promtool(arguments: &[&str], text: &str) -> Option<Output> {
         Ok(tool) => tool,
         Err(error) => {
             let required = std::env::var("QUORATE_REQUIRE_PEERS").is_ok_and(|value| value == "1");
-            assert!(!required, "promtool: {error}");
-            eprintln!("skipped: promtool: {error}");
+            assert!(!required, "{name}: {error}");
+            eprintln!("skipped: {name}: {error}");
             return None;
         }
     };
