@@ -220,6 +220,34 @@ fn who_comes_with_a_session_is_told_when_its_mark_is_applied_and_not_before() {
     assert!(stand.submitted.is_empty());
 }
 
+/// The mark of the older one says nothing of what is under way behind it.
+#[test]
+fn a_mark_that_was_asked_for_a_client_that_has_gone_is_no_answer_for_the_next() {
+    let mut stand = Stand::new(true);
+    let (_, session) = stand.client();
+    let gone = stand.connect();
+    stand.ask(gone, session, 4000);
+    stand.tell(Event::Disconnected(gone));
+    let next = stand.connect();
+    stand.ask(next, session, 4000);
+    assert_eq!(stand.submitted.len(), 2);
+    stand.commit();
+    assert_eq!(stand.told(next), Vec::<String>::new());
+    stand.commit();
+    assert_eq!(stand.answer(next).unwrap().session, session);
+}
+
+#[test]
+fn a_session_that_comes_to_a_learner_has_the_time_out_that_is_asked_for_there() {
+    let mut stand = Stand::new(true);
+    let (_, session) = stand.client();
+    let body = [&session.to_be_bytes()[..], &8000_i32.to_be_bytes()].concat().into();
+    stand.tell(Event::Revalidate { from: LinkId(3), body });
+    stand.settle();
+    stand.wait(Duration::from_secs(7));
+    assert!(stand.submitted.is_empty(), "4 s were asked for where it was");
+}
+
 /// Without a quorum its mark is not committed: it is there all the same, and waits.
 #[test]
 fn a_session_whose_client_waits_for_its_mark_does_not_expire() {
