@@ -1,34 +1,23 @@
 //! `quorate bench`: what broadcast costs on this machine, with real servers, sockets on loopback, files and fsync.
 //!
-//! ```text
-//!   thread of server 1 ── its loop, and the clients that write through it ──┐
-//!   thread of server 2 ── its loop ─────────────────────────────────────────┼── loopback TCP
-//!   thread of server 3 ── its loop ─────────────────────────────────────────┘
-//!   and a disk thread for each; all data on one file system
-//! ```
-//!
-//! So a server is what `quorate serve` is: one thread, and one for its disk. (On other runtimes than tokio
+//! A server is what `quorate serve` is: one thread, and one for its disk. (On other runtimes than tokio
 //! the threads belong to all servers together. It is one if the environment does not say otherwise: several
 //! only pass these servers' work around.) Before, with the same files and sockets and nothing else, it is
-//! measured what a write must take at least, see [`bare`].
+//! measured what a write must take at least, see [`bare`](quorate_servers::bench::bare).
 //!
 //! What it does not do: put servers on machines of their own. One disk serves all of them here, and one
 //! machine's processors.
 
-mod bare;
 mod broadcast;
-mod clients;
-mod ensemble;
-mod measure;
 mod report;
-mod sink;
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
+use quorate_servers::bench::At;
+use quorate_servers::runtime::Kind;
 
 use crate::failure::Failure;
-use crate::runtime::Kind;
 
 /// Measure what replication costs on this machine.
 #[derive(Debug, Args)]
@@ -81,14 +70,6 @@ struct Broadcast {
     /// One JSON object.
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum At {
-    /// All at the leader.
-    Leader,
-    /// Spread over all servers.
-    All,
 }
 
 /// `quorate bench`.

@@ -59,7 +59,7 @@ use self::spread::Spread;
 use self::view::View;
 use crate::failure::Failure;
 use crate::paint::Paint;
-use crate::runtime::Kind;
+use quorate_servers::runtime::Kind;
 
 /// Start an ensemble here, kill its leader again and again, and measure.
 ///

@@ -12,7 +12,7 @@ use quorate_floors::{Place, sources, survey};
 
 use crate::plans::{
     application, cli, core, doctor, driver, etcd, http, keystore, leadership, metrics, recipes,
-    rescue, sasl, service, sim, storage, timeline, tls, znode, zookeeper,
+    rescue, sasl, servers, service, sim, storage, timeline, tls, znode, zookeeper,
 };
 
 /// The plans of all crates, by folder; a crate of one file needs none.
@@ -32,6 +32,7 @@ const PLANS: &[(&str, &[(&str, Place)])] = &[
     ("adapters/server/application", application::PLAN),
     ("adapters/service/service", service::PLAN),
     ("adapters/tools/rescue", rescue::PLAN),
+    ("adapters/tools/servers", servers::PLAN),
     ("adapters/tools/sim", sim::PLAN),
     ("adapters/tools/timeline", timeline::PLAN),
     ("adapters/recipes/recipes", recipes::PLAN),

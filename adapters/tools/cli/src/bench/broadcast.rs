@@ -5,14 +5,11 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use quorate_driver::Runtime;
+use quorate_servers::bench::{At, Load, Measured, bare, measure};
 
-use super::clients::Measured;
-use super::ensemble::{BenchError, Ensemble};
+use super::Broadcast;
 use super::report::{Report, tell};
-use super::{At, Broadcast, bare};
 use crate::failure::Failure;
-use crate::runtime::{BlockOn, WithRuntime};
 
 /// Measures, and prints the report.
 pub(super) fn run(arguments: &Broadcast) -> Result<(), Failure> {
@@ -37,7 +34,7 @@ pub(super) fn run(arguments: &Broadcast) -> Result<(), Failure> {
     // Before and afterwards: what else happens on the machine changes.
     let bare = |when| bare::rounds(&dir.path().join(when), arguments.servers.into(), BARE_TIME);
     let mut least = bare("before").map_err(|error| fails(&error))?;
-    let measured = arguments.runtime.dispatch(Measure { dir: dir.path(), arguments });
+    let measured = measure(arguments.runtime, dir.path(), &load(arguments));
     let Measured { times, writes, failed, took, cpu } = measured.map_err(|error| fails(&error))?;
     least.add(&bare("after").map_err(|error| fails(&error))?);
     if writes == 0 {
@@ -71,22 +68,14 @@ pub(super) fn run(arguments: &Broadcast) -> Result<(), Failure> {
     tell(&report, arguments.json)
 }
 
-/// Measures with servers on any runtime.
-struct Measure<'a> {
-    dir: &'a Path,
-    arguments: &'a Broadcast,
-}
-
-impl WithRuntime for Measure<'_> {
-    type Output = Result<Measured, BenchError>;
-
-    fn with<R: Runtime>(self, runtime: R, block_on: BlockOn) -> Self::Output {
-        let ensemble = Ensemble::start(&runtime, block_on, self.dir, self.arguments)?;
-        let measured = ensemble.measure(self.arguments);
-        let ended = ensemble.end();
-        let measured = measured?;
-        ended?;
-        Ok(measured)
+fn load(arguments: &Broadcast) -> Load {
+    Load {
+        servers: arguments.servers,
+        payload_bytes: usize::try_from(arguments.payload).unwrap_or(usize::MAX),
+        clients: arguments.clients,
+        pipeline: arguments.pipeline,
+        time: Duration::from_secs(arguments.seconds.into()),
+        at: arguments.at,
     }
 }
 

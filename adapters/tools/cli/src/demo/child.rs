@@ -19,8 +19,8 @@ use super::ledger;
 
 use crate::event::{ChangeLine, Line};
 use crate::failure::Failure;
-use crate::runtime::{BlockOn, Kind, WithRuntime};
 use crate::threads::thread;
+use quorate_servers::runtime::{BlockOn, Kind, WithRuntime};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {

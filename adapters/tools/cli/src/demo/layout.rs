@@ -25,7 +25,7 @@ use tokio::process::Command;
 use super::certificates::{self, Stores};
 use super::ledger;
 use super::spread::Spread;
-use crate::runtime::Kind;
+use quorate_servers::runtime::Kind;
 
 /// Where servers run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,10 +11,10 @@ use quorate_sim::shrink::{Shrunk, shrink};
 use serde::Serialize;
 
 use super::{Arguments, Kind, as_json, say};
-use crate::cpu::cpu_time;
 use crate::event::millis;
 use crate::failure::Failure;
 use crate::paint::Paint;
+use quorate_servers::cpu::cpu_time;
 
 /// How many runs a failure may take to be made small.
 const SHRINK_MAX: u32 = 500;

@@ -17,6 +17,7 @@ pub(crate) mod metrics;
 pub(crate) mod recipes;
 pub(crate) mod rescue;
 pub(crate) mod sasl;
+pub(crate) mod servers;
 pub(crate) mod service;
 pub(crate) mod sim;
 pub(crate) mod storage;

@@ -12,12 +12,18 @@ use super::measure::{histogram, micros};
 use super::sink::Server;
 
 /// What the clients of all servers have counted together.
-pub(super) struct Measured {
-    pub(super) times: Histogram<u64>,
-    pub(super) writes: u64,
-    pub(super) failed: u64,
-    pub(super) took: Duration,
-    pub(super) cpu: Duration,
+#[derive(Debug)]
+pub struct Measured {
+    /// How long each write took, in microseconds.
+    pub times: Histogram<u64>,
+    /// How many were done.
+    pub writes: u64,
+    /// How many were not.
+    pub failed: u64,
+    /// In what time.
+    pub took: Duration,
+    /// The processor time of this process meanwhile.
+    pub cpu: Duration,
 }
 
 /// What the clients at one server count.

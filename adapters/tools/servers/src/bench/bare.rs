@@ -30,29 +30,34 @@ const FILE_BYTES: usize = 4 << 20;
 const WARM_UP: u64 = 20;
 
 /// What such rounds take.
-pub(super) struct Rounds {
+#[derive(Debug)]
+pub struct Rounds {
     /// In microseconds.
-    pub(super) times: Histogram<u64>,
+    pub times: Histogram<u64>,
     /// What they cost the processors, all together.
     cpu: Duration,
 }
 
 impl Rounds {
-    /// These, too.
-    pub(super) fn add(&mut self, more: &Self) {
+    /// Adds those of another time.
+    pub fn add(&mut self, more: &Self) {
         // Both are made the same way.
         let _ = self.times.add(&more.times);
         self.cpu += more.cpu;
     }
 
     /// What one costs the processors.
-    pub(super) fn cpu_each(&self) -> Duration {
+    pub fn cpu_each(&self) -> Duration {
         self.cpu / u32::try_from(self.times.len()).unwrap_or(u32::MAX).max(1)
     }
 }
 
-/// Measures such rounds for a while.
-pub(super) fn rounds(dir: &Path, servers: usize, time: Duration) -> io::Result<Rounds> {
+/// Measures such rounds for a while, with files below `dir`, which is made.
+///
+/// # Errors
+///
+/// If files, sockets or threads are not to be had, or one of them fails.
+pub fn rounds(dir: &Path, servers: usize, time: Duration) -> io::Result<Rounds> {
     fs::create_dir(dir)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let (mut streams, mut followers) = (Vec::new(), Vec::new());

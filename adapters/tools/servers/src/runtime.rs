@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use quorate_driver::Runtime;
 
 /// Something that is written once and runs on any runtime.
-pub(crate) trait WithRuntime {
+pub trait WithRuntime {
     /// What it returns.
     type Output;
 
@@ -20,9 +20,9 @@ pub(crate) trait WithRuntime {
 }
 
 /// Runs work on the calling thread until it is done.
-pub(crate) type BlockOn = fn(Work) -> io::Result<()>;
+pub type BlockOn = fn(Work) -> io::Result<()>;
 /// What one thread does, and nothing beside it.
-pub(crate) type Work = Pin<Box<dyn Future<Output = ()>>>;
+pub type Work = Pin<Box<dyn Future<Output = ()>>>;
 
 /// The row of a runtime: its name on a command line, the runtime, what its threads run, and the environment variable
 /// that bounds its threads if it has several without.
@@ -34,23 +34,23 @@ macro_rules! runtimes {
     )*) => {
         /// What runs servers. Others than tokio are there if built with `--features runtimes`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-        pub(crate) enum Kind {
+        pub enum Kind {
             $($(#[doc = $doc])* $(#[cfg($cfg)])? #[value(name = $name)] $kind,)*
         }
 
         impl Kind {
             /// As it is said on a command line.
-            pub(crate) const fn name(self) -> &'static str {
+            pub const fn name(self) -> &'static str {
                 match self { $($(#[cfg($cfg)])? Self::$kind => $name,)* }
             }
 
             /// The environment variable that says how many threads it has, if it takes more than one by itself.
-            pub(crate) const fn threads(self) -> Option<&'static str> {
+            pub const fn threads(self) -> Option<&'static str> {
                 match self { $($(#[cfg($cfg)])? Self::$kind => $threads,)* }
             }
 
             /// Runs work with this runtime.
-            pub(crate) fn dispatch<W: WithRuntime>(self, work: W) -> W::Output {
+            pub fn dispatch<W: WithRuntime>(self, work: W) -> W::Output {
                 match self { $($(#[cfg($cfg)])? Self::$kind => work.with($runtime, $block_on),)* }
             }
         }

@@ -20,7 +20,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use super::clients::{Measured, Tally, write};
 use super::measure::histogram;
 use super::sink::{Server, Sink};
-use super::{At, Broadcast};
+use super::{At, Load};
 use crate::cpu::cpu_time;
 use crate::runtime::BlockOn;
 
@@ -42,23 +42,32 @@ type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Why nothing could be measured.
 #[derive(Debug, Error)]
-pub(super) enum BenchError {
+pub enum BenchError {
+    /// What the servers would listen on is not to be had.
     #[error("no free port on 127.0.0.1: {0}")]
     Ports(io::Error),
+    /// So many servers are no ensemble.
     #[error(transparent)]
     Membership(#[from] MembershipError),
+    /// A thread for a server is not to be had, or its runtime.
     #[error(transparent)]
     Thread(io::Error),
+    /// A server does not start.
     #[error(transparent)]
     Start(StartError),
+    /// A server has ended while it started.
     #[error("a server's thread has ended")]
     ThreadEnded,
+    /// After half a minute.
     #[error("the servers do not agree on a leader")]
     NoLeader,
+    /// There was one, and there is none when the clients begin.
     #[error("the leader is gone")]
     LeaderGone,
+    /// A mistake of ours.
     #[error("a client panicked")]
     ClientPanicked,
+    /// A mistake of ours.
     #[error("a server panicked")]
     ServerPanicked,
 }
@@ -69,15 +78,15 @@ impl<R: Runtime> Ensemble<R> {
         runtime: &R,
         block_on: BlockOn,
         dir: &Path,
-        arguments: &Broadcast,
+        load: &Load,
     ) -> Result<Self, BenchError> {
-        let membership = membership(arguments.servers)?;
-        let starting: Vec<_> = (1..=i64::from(arguments.servers))
+        let membership = membership(load.servers)?;
+        let starting: Vec<_> = (1..=i64::from(load.servers))
             .map(|id| {
                 let mut core = Config::new(ServerId(id), membership.clone());
                 core.timing.init_limit = 10;
                 core.timing.sync_limit = 5;
-                core.history.requests = core.history.requests.max(under_way(arguments));
+                core.history.requests = core.history.requests.max(load.under_way());
                 let config = ServerConfig::new(core, dir.join(id.to_string()));
                 Host::start(runtime.clone(), block_on, config)
             })
@@ -102,9 +111,9 @@ impl<R: Runtime> Ensemble<R> {
     }
 
     /// Lets the clients write, and counts.
-    pub(super) fn measure(&self, arguments: &Broadcast) -> Result<Measured, BenchError> {
-        let (tallies, ends) = self.start_clients(arguments)?;
-        let time = Duration::from_secs(arguments.seconds.into());
+    pub(super) fn measure(&self, load: &Load) -> Result<Measured, BenchError> {
+        let (tallies, ends) = self.start_clients(load)?;
+        let time = load.time;
         std::thread::sleep(WARM_UP.min(time));
         let (begun, cpu) = (Instant::now(), cpu_time());
         tallies.iter().for_each(|tally| tally.count(true));
@@ -132,9 +141,9 @@ impl<R: Runtime> Ensemble<R> {
     }
 
     /// Starts the clients at their servers: what each server's clients count, and how many of them say when they end.
-    fn start_clients(&self, arguments: &Broadcast) -> Result<(Vec<Arc<Tally>>, Ends), BenchError> {
+    fn start_clients(&self, load: &Load) -> Result<(Vec<Arc<Tally>>, Ends), BenchError> {
         let leader = self.hosts.iter().find_map(|host| host.server.leader());
-        let has_clients = |host: &&Host<R>| match arguments.at {
+        let has_clients = |host: &&Host<R>| match load.at {
             At::All => true,
             At::Leader => leader.is_some_and(|(id, _)| id == host.server.id()),
         };
@@ -142,13 +151,12 @@ impl<R: Runtime> Ensemble<R> {
         if hosts.is_empty() {
             return Err(BenchError::LeaderGone);
         }
-        let payload = usize::try_from(arguments.payload).unwrap_or(usize::MAX);
-        let payload = Bytes::from(vec![b'x'; payload]);
+        let payload = Bytes::from(vec![b'x'; load.payload_bytes]);
         let (mut tallies, mut ends) = (Vec::new(), Vec::new());
         for (nth, host) in hosts.iter().enumerate() {
             let tally = Arc::new(Tally::new());
             // As many at each, the first ones one more.
-            let count = (under_way(arguments) + hosts.len() - 1 - nth) / hosts.len();
+            let count = (load.under_way() + hosts.len() - 1 - nth) / hosts.len();
             let (ended, end) = mpsc::channel();
             for _ in 0..count {
                 let client = write(host.server.clone(), payload.clone(), Arc::clone(&tally));
@@ -218,11 +226,6 @@ impl<R: Runtime> Host<R> {
         // A server that has ended drops the task, and the task's channel tells that.
         drop(self.tasks.send(Box::pin(task)));
     }
-}
-
-/// How many writes are under way at a time.
-fn under_way(arguments: &Broadcast) -> usize {
-    usize::from(arguments.clients) * usize::from(arguments.pipeline)
 }
 
 /// Servers 1 to `servers` on free ports of this machine.
