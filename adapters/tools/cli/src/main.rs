@@ -89,6 +89,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use quorate_servers::runtime::on_tokio;
 
 use crate::failure::Failure;
 
@@ -188,13 +189,9 @@ fn main() -> ExitCode {
 
 /// One thread is enough for everything here: it waits.
 fn on_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
-    let done = runtime.block_on(work);
-    // A name that is still being looked up must not keep the process.
-    runtime.shutdown_background();
+    let mut done = Ok(());
+    let work = async { done = work.await };
+    on_tokio(Box::pin(work)).map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
     done
 }
 

@@ -15,9 +15,10 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use clap::{Args, ValueEnum};
+use quorate_servers::zookeeper;
 use quorate_service::ZooKeeper;
 use quorate_tokio::zoo_cfg::{JvmFlags, Loaded, LogFormat, ZooCfg};
-use quorate_tokio::{Changes, Server, ServerConfig, Tokio, start_with};
+use quorate_tokio::{Changes, Server, ServerConfig, Tokio};
 use rustix::fs::Access;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -156,8 +157,8 @@ async fn serve(
     let beneath: Arc<four_letter::Responder> = Arc::clone(&responder);
     let (client_logins, sasl) =
         ClientLogins::read(cfg).map_err(|error| Failure::usage(error.to_string()))?;
-    let zookeeper = ZooKeeper::with(options(cfg, sasl, beneath));
-    let starting = supervisor::starting(start_with(config, zookeeper)).await;
+    let tree = ZooKeeper::with(options(cfg, sasl, beneath));
+    let starting = supervisor::starting(zookeeper::start(config, tree)).await;
     let server = starting.map_err(|error| {
         let (file, code) = (cfg.file.display(), exit::of_start(&error));
         let message = match code {

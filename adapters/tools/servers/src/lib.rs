@@ -8,3 +8,4 @@
 pub mod bench;
 pub mod cpu;
 pub mod runtime;
+pub mod zookeeper;

@@ -68,8 +68,16 @@ runtimes! {
     AsyncStd: "async-std", quorate_async_std::AsyncStd, |work| { quorate_async_std::block_on(work); Ok(()) }, Some("ASYNC_STD_THREAD_COUNT");
 }
 
-fn on_tokio(work: Work) -> io::Result<()> {
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
-    runtime.enable_all().build()?.block_on(work);
+/// Runs work and what it spawns with tokio on the calling thread, until the work is done. Boxed, so that the loop of the
+/// runtime is there once.
+///
+/// # Errors
+///
+/// If the system refuses what a runtime needs, such as descriptors.
+pub fn on_tokio(work: Pin<Box<dyn Future<Output = ()> + '_>>) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(work);
+    // A name that is still being looked up must not keep the process.
+    runtime.shutdown_background();
     Ok(())
 }

@@ -11,4 +11,5 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("bench::sink", Floor(1)),
     ("cpu", Floor(1)),
     ("runtime", Floor(1)),
+    ("zookeeper", Floor(1)),
 ];
