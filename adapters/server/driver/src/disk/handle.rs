@@ -8,14 +8,13 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::thread::Thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_channel::{Receiver, bounded};
 use quorate_core::id::Ticket;
 use quorate_core::input::Located;
 use quorate_core::output::Write;
 use quorate_core::zxid::Zxid;
-use quorate_leadership::boot_time;
 use quorate_storage::install::Install;
 use quorate_storage::reader::Reader;
 use quorate_storage::segments::Dirs;
@@ -74,9 +73,15 @@ impl Disk {
         Ok(Self { handle: DiskHandle { shared, thread } })
     }
 
-    /// Hands a write over; never waits.
+    /// Hands a write over that waits since then; never waits itself.
+    pub(crate) fn write_since(&self, since: Instant, ticket: Ticket, write: Write) {
+        self.handle.submit(Job::Write(ticket, write, since));
+    }
+
+    /// The same, since now.
+    #[cfg(test)]
     pub(crate) fn write(&self, ticket: Ticket, write: Write) {
-        self.handle.submit(Job::Write(ticket, write, boot_time::now()));
+        self.write_since(quorate_leadership::boot_time::now(), ticket, write);
     }
 
     /// Waits for what it has to say since it was asked last: the last ticket that has become durable, then whether there is

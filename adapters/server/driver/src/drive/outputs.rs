@@ -29,7 +29,7 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         match output {
             Output::Send { link, message } => self.send(link, message, turn),
             Output::NotifyDrained(link) => self.queue(link, turn, Outbound::notify_drained),
-            Output::Persist { ticket, write } => self.persist(ticket, write),
+            Output::Persist { ticket, write } => self.persist(ticket, write, turn.seen.at),
             Output::Deliver(txn) => replica.deliver(txn),
             Output::Adopt { label } => replica.adopt(label),
             Output::Replay { after, through } => replica.replay(after, through),
@@ -96,12 +96,12 @@ impl<R: Runtime, A: Application> Driver<R, A> {
         Ok(())
     }
 
-    fn persist(&mut self, ticket: Ticket, write: Write) {
+    fn persist(&mut self, ticket: Ticket, write: Write, now: Instant) {
         if let Write::Install { label, .. } = &write {
             self.replica.install(*label);
         }
         let moves = matches!(write, Write::Membership(_));
-        self.disk.write(ticket, write);
+        self.disk.write_since(now, ticket, write);
         if moves {
             self.move_listeners();
         }

@@ -236,6 +236,7 @@ impl<A: Application> Replica<A> {
         let (clock, mut tally) = (Instant::now(), Tally::new());
         let mut during =
             During { begun: self.stages.turn(), from: Duration::ZERO, to: Duration::ZERO };
+        let mut first = None;
         while let (Some(worker), Some(order)) = (&mut self.worker, self.orders.front()) {
             if self.halted.is_some() {
                 break;
@@ -248,7 +249,8 @@ impl<A: Application> Replica<A> {
             let Some(order) = self.orders.pop_front() else { break };
             self.ticks &= !order.is_tick();
             let (stage, mut done) = (order.stage(), std::mem::take(&mut self.done));
-            worker.perform(order, &mut done);
+            let first = *first.get_or_insert_with(|| worker.service.look_at_clock());
+            worker.perform(order, (first, during.to), &mut done);
             self.applied = worker.applied;
             self.heard = worker.heard;
             self.deadline = worker.service.deadline();

@@ -31,7 +31,7 @@ pub(crate) fn clock<R: Runtime>(runtime: R, origin: time::Instant) -> Clock {
 pub(super) struct Service<A: Application> {
     clients: A::Clients,
     clock: Clock,
-    /// When it stepped last: a clock that two threads read may seem to go back.
+    /// What time it is for it: a clock that two threads read may seem to go back.
     now: Instant,
     /// The clients whose connections have not ended.
     open: BTreeSet<ClientId>,
@@ -44,10 +44,24 @@ impl<A: Application> Service<A> {
         Self { clients, clock, now: Instant::ORIGIN, open: BTreeSet::new(), outputs: Vec::new() }
     }
 
+    /// Looks at the clock. Of many orders that are carried out one behind the other the first does so: a look is three calls,
+    /// and a transaction takes little more.
+    pub(super) fn look_at_clock(&mut self) -> Instant {
+        if A::Clients::SERVES {
+            self.is_now((self.clock)());
+        }
+        self.now
+    }
+
+    /// So late it is, unless it is later already.
+    pub(super) fn is_now(&mut self, at: Instant) {
+        self.now = self.now.max(at);
+    }
+
     /// Tells the service what has happened.
     pub(super) fn step(&mut self, event: Event, application: &mut A) {
         if A::Clients::SERVES && self.concerns(&event) {
-            let input = Input { at: self.tell_time(), wall_ms: now_ms(), event };
+            let input = Input { at: self.now, wall_ms: now_ms(), event };
             self.clients.step_into(input, application, &mut self.outputs);
         }
     }
@@ -55,8 +69,7 @@ impl<A: Application> Service<A> {
     /// Tells the service what a transaction has done.
     pub(super) fn on_applied(&mut self, txn: &Txn, effect: &A::Effect, application: &mut A) {
         if A::Clients::SERVES {
-            let at = self.tell_time();
-            self.clients.on_applied(at, txn, effect, application, &mut self.outputs);
+            self.clients.on_applied(self.now, txn, effect, application, &mut self.outputs);
         }
     }
 
@@ -67,7 +80,7 @@ impl<A: Application> Service<A> {
 
     /// Lets an operator look.
     pub(super) fn look(&mut self, look: LookClosure<A>, application: &mut A) {
-        let now = self.tell_time();
+        let now = self.look_at_clock();
         look(now, &mut self.clients, application);
     }
 
@@ -84,11 +97,6 @@ impl<A: Application> Service<A> {
             }
         }
         self.outputs.drain(..)
-    }
-
-    fn tell_time(&mut self) -> Instant {
-        self.now = self.now.max((self.clock)());
-        self.now
     }
 
     /// Whether an event is of a connection that has not ended, or of none.

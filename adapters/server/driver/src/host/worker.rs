@@ -14,6 +14,7 @@ use quorate_application::{Application, Facts, Prepared, Rejected, TxnTimes};
 use quorate_core::id::{LinkId, Origin};
 use quorate_core::membership::Membership;
 use quorate_core::message::Request;
+use quorate_core::time::Instant as CoreInstant;
 use quorate_core::txn::{Draft, Txn, TxnHeader};
 use quorate_core::zxid::{Epoch, Zxid};
 use quorate_leadership::boot_time;
@@ -163,10 +164,17 @@ pub(super) struct Worker<A: Application> {
 }
 
 impl<A: Application> Worker<A> {
-    pub(super) fn perform(&mut self, order: Order<A>, done: &mut Vec<Done<A>>) {
+    /// Carries an order out, of which there are several: the first when the clock was looked at, this so much later.
+    pub(super) fn perform(
+        &mut self,
+        order: Order<A>,
+        (first, later): (CoreInstant, Duration),
+        done: &mut Vec<Done<A>>,
+    ) {
         if self.halted {
             return;
         }
+        self.service.is_now(first + later);
         match order {
             Order::Apply(txn, _) => self.apply(&txn, done),
             Order::Replay { after, through } => {
@@ -263,6 +271,7 @@ impl<A: Application> Worker<A> {
         while boot_time::since(begun) < work_time::<A>() && !self.halted {
             match reader.next_chunk(CHUNK_BYTES) {
                 Ok(Some(chunk)) => {
+                    self.service.look_at_clock();
                     for txn in chunk.txns().filter(|txn| txn.zxid <= through) {
                         if self.halted {
                             break;
@@ -297,10 +306,11 @@ fn work<A: Application>(jobs: &Receiver<Job<A>>, inbox: &Inbox<WorkerReport<A>>)
             let started = Seen::now();
             let (clock, mut tally) = (Instant::now(), Tally::new());
             let mut during = During { begun: started, from: Duration::ZERO, to: Duration::ZERO };
+            let first = worker.service.look_at_clock();
             while during.to < work_time::<A>() {
                 let Some(order) = orders.pop_front() else { break };
                 let stage = order.stage();
-                worker.perform(order, &mut done);
+                worker.perform(order, (first, during.to), &mut done);
                 during.from = std::mem::replace(&mut during.to, clock.elapsed());
                 slowest = slowest.max(during.to - during.from);
                 if let Some(stage) = stage {

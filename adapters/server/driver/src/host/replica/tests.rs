@@ -1,6 +1,7 @@
 //! Orders, carried out in the loop and on the thread, and what comes of them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_channel::{Receiver, bounded};
 use bytes::{Bytes, BytesMut};
@@ -186,6 +187,8 @@ struct Stage {
     gate: Option<Sender<()>>,
     waits: Receiver<()>,
     woken: Receiver<()>,
+    /// How often the clock was looked at.
+    looks: Arc<AtomicU64>,
     disk: Disk,
     tickets: u64,
     _dir: TempDir,
@@ -197,6 +200,8 @@ impl Stage {
         let (wake, woken) = bounded(1);
         let told = Told::default();
         let ((gate, gate_kept), (begins, waits)) = (bounded(1), bounded(1));
+        let looks = Arc::new(AtomicU64::new(0));
+        let looked = Arc::clone(&looks);
         let mut application = Notes { told: Arc::clone(&told), gate: gate_kept, waits: begins };
         let host = Host {
             id: ServerId(1),
@@ -207,7 +212,10 @@ impl Stage {
         };
         let mut replica = Replica::new(ReplicaParts {
             clients: application.clients(host),
-            clock: Arc::new(|| CoreInstant(7)),
+            clock: Arc::new(move || {
+                looked.fetch_add(1, Ordering::Relaxed);
+                CoreInstant(7)
+            }),
             application,
             staged: staged.map(|label| (Zxid(label), label)),
             client: 7,
@@ -220,7 +228,7 @@ impl Stage {
         drop(gate);
         // However slow this machine is: what is to be slow says so.
         replica.pace = Pace { inline: A_LONG_TIME, slow: A_LONG_TIME };
-        Self { replica, told, gate: None, waits, woken, disk, tickets: 0, _dir: dir }
+        Self { replica, told, gate: None, waits, woken, looks, disk, tickets: 0, _dir: dir }
     }
 
     /// From now on, transactions wait.
@@ -321,6 +329,20 @@ fn request(cxid: i32) -> Request {
 
 fn applies(zxids: impl IntoIterator<Item = i64>) -> Vec<String> {
     zxids.into_iter().map(|zxid| format!("apply {zxid}")).collect()
+}
+
+#[test]
+fn the_clock_is_looked_at_once_for_all_that_is_applied_together() {
+    let mut stage = Stage::new(None);
+    for deliveries in [1..=1, 2..=100, 101..=300] {
+        let before = stage.looks.load(Ordering::Relaxed);
+        drop(stage.deliver(deliveries.clone()));
+        assert_eq!(stage.replica.applied(), Zxid(*deliveries.end()));
+        assert_eq!(stage.looks.load(Ordering::Relaxed) - before, 1, "{deliveries:?}");
+    }
+    let before = stage.looks.load(Ordering::Relaxed);
+    drop(stage.run());
+    assert_eq!(stage.looks.load(Ordering::Relaxed), before, "there was nothing to do");
 }
 
 #[test]

@@ -110,8 +110,9 @@ impl<A: Application> Replica<A> {
         let said = Order::Client(Event::Received { client, frames }, Held::default());
         let Some(worker) = &mut self.worker else { return };
         let mut done = std::mem::take(&mut self.done);
+        let first = worker.service.look_at_clock();
         for order in arrival.into_iter().chain([said]) {
-            worker.perform(order, &mut done);
+            worker.perform(order, (first, Duration::ZERO), &mut done);
         }
         self.heard = worker.heard;
         self.deadline = worker.service.deadline();
