@@ -22,6 +22,12 @@ impl Records {
             let taken = usize::from(self.rest).min(bytes.len());
             self.rest -= u16::try_from(taken).unwrap_or(self.rest);
             bytes = &bytes[taken..];
+            if let (0, [_, _, _, high, low, behind @ ..]) = (self.header, bytes) {
+                self.rest = u16::from_be_bytes([*high, *low]);
+                self.count += 1;
+                bytes = behind;
+                continue;
+            }
             let Some((byte, behind)) = bytes.split_first() else { return };
             bytes = behind;
             self.header += 1;

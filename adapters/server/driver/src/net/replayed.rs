@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
 use futures_io::{AsyncRead, AsyncWrite};
@@ -92,6 +92,20 @@ impl<S> Replayed<S> {
     }
 }
 
+impl<S: AsyncRead + Unpin> Replayed<S> {
+    /// Ready when it is worth while to read. A link is asked for what has come whenever it has something to write, too, and
+    /// for TLS to find that there is nothing takes longer than to look here.
+    pub(super) fn poll_arrival(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.keeps || !self.before.rest.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        self.before.bytes.resize(READ_AHEAD_BYTES, 0);
+        let read = ready!(Pin::new(&mut self.stream).poll_read(cx, &mut self.before.bytes))?;
+        self.before.rest = 0..read;
+        Poll::Ready(Ok(()))
+    }
+}
+
 impl<S: AsyncRead + Unpin> AsyncRead for Replayed<S> {
     fn poll_read(
         self: Pin<&mut Self>,
@@ -145,6 +159,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Replayed<S> {
         cx: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        // For one piece the system has a shorter way.
+        if let [piece] = pieces {
+            return self.poll_write(cx, piece);
+        }
         let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
         if let Poll::Ready(Ok(written)) = polled {
             self.has_written(pieces.iter().map(|piece| &**piece), written);
@@ -166,7 +184,7 @@ const READ_AHEAD_BYTES: usize = 64 * 1024;
 
 #[cfg(test)]
 mod tests {
-    use futures_lite::future::{block_on, poll_once};
+    use futures_lite::future::{block_on, poll_fn, poll_once};
     use futures_lite::io::AsyncReadExt;
 
     use super::*;
@@ -222,5 +240,28 @@ mod tests {
                 assert_eq!(stream.before.bytes.capacity(), held, "{each}");
             }
         }
+    }
+
+    #[test]
+    fn whether_something_has_come_from_a_server_is_seen_by_one_read_that_is_not_lost() {
+        let stream = Counting { next: 0, end: 5000, each: 5000, reads: 0 };
+        let mut stream = Replayed::of_server(b"ab"[..].into(), stream, u64::MAX);
+        let arrival = |stream: &mut Replayed<_>| {
+            block_on(poll_once(poll_fn(|cx| stream.poll_arrival(cx)))).map(Result::unwrap)
+        };
+        assert_eq!(
+            (arrival(&mut stream), stream.stream.reads),
+            (Some(()), 0),
+            "what was read before"
+        );
+        let mut piece = [0; 4096];
+        assert_eq!(block_on(stream.read(&mut piece)).unwrap(), 2);
+        for _ in 0..2 {
+            assert_eq!((arrival(&mut stream), stream.stream.reads), (Some(()), 1));
+        }
+        for length in [4096, 904] {
+            assert_eq!(block_on(stream.read(&mut piece)).unwrap(), length);
+        }
+        assert_eq!((arrival(&mut stream), stream.stream.reads), (None, 1), "nothing has come");
     }
 }

@@ -12,7 +12,7 @@ use {
     crate::net::replayed::Replayed, crate::net::secure_links::SecureLink,
     futures_rustls::TlsStream, futures_rustls::rustls::SupportedCipherSuite,
     quorate_core::id::ServerId, quorate_core::input::Plane, quorate_tls::end_of,
-    std::net::SocketAddr, std::sync::Arc,
+    std::net::SocketAddr, std::sync::Arc, std::task::ready,
 };
 
 /// A connection between servers, or of a client.
@@ -101,13 +101,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Wire<S> {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
-            // Java often closes without saying so within TLS. What is cut short there is an unfinished packet, which
-            // nobody acts on.
             #[cfg(feature = "tls")]
-            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buffer).map(|read| match read {
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
-                read => read,
-            }),
+            Self::Tls(stream) => {
+                let (beneath, session) = stream.get_mut();
+                if session.wants_read() {
+                    ready!(beneath.poll_arrival(cx))?;
+                }
+                // Java often closes without saying so within TLS. What is cut short there is an unfinished packet, which
+                // nobody acts on.
+                Pin::new(stream).poll_read(cx, buffer).map(|read| match read {
+                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
+                    read => read,
+                })
+            }
         }
     }
 }
