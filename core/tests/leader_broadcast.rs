@@ -175,6 +175,33 @@ fn a_learners_request_is_prepared_like_ours_and_the_learner_is_told_by_its_trans
 
 /// Nobody asked for it, but it is as good: the leader's own services make transactions too.
 #[test]
+fn the_learner_whose_client_waits_is_told_first_that_it_is_committed() {
+    let (mut bench, two) = leader();
+    let one = join(&mut bench, 1, true);
+    let nine = join(&mut bench, 9, false);
+    for (counter, asker) in (1..).zip([nine, one, two, one]) {
+        bench.receive(asker, Packet::Request(request(counter)));
+        bench.prepared();
+        bench.persisted();
+        let seen = bench.receive(two, acks(5, u32::try_from(counter).unwrap()));
+        let sent = |output: &Output| {
+            if let Output::Send { link, .. } = output { Some(*link) } else { None }
+        };
+        let told: Vec<_> = seen.0.iter().filter_map(sent).collect();
+        assert_eq!(told.first(), Some(&asker), "{seen:?}");
+        let mut each = told.clone();
+        each.sort_unstable();
+        assert_eq!(each, [two, one, nine], "each of them once");
+    }
+    // Ours is nobody's there: the oldest link comes first.
+    bench.propose(5);
+    bench.prepared();
+    bench.persisted();
+    let seen = bench.receive(two, acks(5, 5));
+    assert!(matches!(seen.0[0], Output::Send { link, .. } if link == two), "{seen:?}");
+}
+
+#[test]
 fn what_is_prepared_without_being_asked_for_is_proposed() {
     let (mut bench, _) = leader();
     let header = TxnHeader { client: 1, cxid: 2, time: 3, kind: -11 };

@@ -57,6 +57,8 @@ pub struct Broadcast {
     reads: VecDeque<Read>,
     /// Requests that the application prepares, in order, and the SYNCs behind them; the first is no SYNC.
     preparing: VecDeque<Preparing>,
+    /// The learner whose client waits for what was proposed last, until that is committed.
+    asker: Option<LinkId>,
     /// The leadership is on its way to another server.
     pub transfer: Option<Box<Transfer>>,
     /// The membership changes.
@@ -104,6 +106,7 @@ impl Broadcast {
             tally: Tally::new(cx.quorum),
             reads: VecDeque::new(),
             preparing: VecDeque::new(),
+            asker: None,
             transfer: None,
             change: None,
             held: VecDeque::new(),
@@ -257,8 +260,11 @@ impl Broadcast {
         for txn in &*txns {
             self.proposed = txn.zxid;
             self.numbered = self.numbered.max(txn.zxid);
-            if let Some(Preparing::Request(Origin::Here, id)) = self.preparing.pop_front() {
-                cx.accept(id);
+            self.asker = None;
+            match self.preparing.pop_front() {
+                Some(Preparing::Request(Origin::Here, id)) => cx.accept(id),
+                Some(Preparing::Request(Origin::Learner(link), _)) => self.asker = Some(link),
+                Some(Preparing::Request(Origin::Service, _) | Preparing::Sync(..)) | None => {}
             }
             while let Some(&Preparing::Sync(link, tag)) = self.preparing.front() {
                 self.preparing.pop_front();
@@ -299,7 +305,11 @@ impl Broadcast {
         }
         if through > cx.history.committed() && through > Zxid::start_of(self.epoch) {
             cx.commit(through);
-            learners.feed(cx, self.progress(cx));
+            let ours = self.progress(cx);
+            if let Some(link) = self.asker.take_if(|_| through >= self.proposed) {
+                learners.feed_one(cx, link, ours);
+            }
+            learners.feed(cx, ours);
         }
     }
 

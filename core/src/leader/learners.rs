@@ -142,6 +142,13 @@ impl Learners {
         }
     }
 
+    /// Lets a learner have what it can take, before the others: somebody waits for it there.
+    pub fn feed_one(&mut self, cx: &mut Context<'_>, link: LinkId, ours: LeaderProgress) {
+        if let Some(learner) = self.get_mut(link) {
+            learner.feed(cx, link, ours);
+        }
+    }
+
     /// Lets every learner have what it can take.
     pub fn feed(&mut self, cx: &mut Context<'_>, ours: LeaderProgress) {
         for (link, learner) in &mut self.by_link {
