@@ -285,6 +285,8 @@ classes! {
     OlderMembershipRefused,
     /// A server said what servers of ours have said before SNAP told of memberships.
     EarlierVersion,
+    /// A leader of ZooKeeper said COMMIT to a learner that it had not told to serve yet.
+    CommittedBeforeUpToDate,
     /// A leader was established while another did not know yet that its own leadership was over.
     TwoLeaderships,
     /// The wall clock of a server with clients was set forward.

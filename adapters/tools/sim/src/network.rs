@@ -134,6 +134,8 @@ pub(crate) struct Network {
     pub(crate) arrivals: VecDeque<(ServerId, Event)>,
     /// Snapshots that have come whole; to be handed over after the arrivals.
     pub(crate) snapshots: VecDeque<(ServerId, LinkId, Snapshot)>,
+    /// Where UPTODATE is to be said behind what else a step says.
+    welcoming: Vec<LinkId>,
     /// What must not happen and did.
     pub(crate) problem: Option<String>,
     /// What a server of ZooKeeper was told that it cannot pair with what it has forwarded.
@@ -168,6 +170,7 @@ impl Network {
             scheduled: Vec::new(),
             arrivals: VecDeque::new(),
             snapshots: VecDeque::new(),
+            welcoming: Vec::new(),
             problem: None,
             unpaired: None,
             is_zookeepers: false,

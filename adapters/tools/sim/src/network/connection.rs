@@ -68,6 +68,8 @@ pub(super) struct End {
     pub(super) last_ready: Instant,
     pub(super) mailbox: Mailbox,
     pub(super) writing: bool,
+    /// Its server, one of ZooKeeper that leads, has UPTODATE to say, and COMMITs before.
+    pub(super) welcomes: bool,
     pub(super) stuck: bool,
     pub(super) incoming: BytesMut,
     pub(super) reading: Reading,
@@ -90,6 +92,7 @@ impl End {
             last_ready: Instant::ORIGIN,
             mailbox: Mailbox::default(),
             writing: false,
+            welcomes: false,
             stuck: false,
             incoming: BytesMut::new(),
             reading: Reading::Messages,

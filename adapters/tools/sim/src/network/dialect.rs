@@ -8,7 +8,8 @@
 //! | [`Earlier`](Dialect::Earlier) | as ours | as ours | does not take memberships with a snapshot | as ours |
 //!
 //! None but the last says or understands what only servers of ours do, and none says in SNAP, or reads there, which
-//! memberships come with it. The server itself is one of ours all the same:
+//! memberships come with it. What the first three have committed by the time at which they say UPTODATE, they have said before
+//! (`Network::welcome`). The server itself is one of ours all the same:
 //! what is tested is what the others make of what it says, and it of what it does not hear.
 
 use bytes::{Bytes, BytesMut};

@@ -50,32 +50,66 @@ impl Network {
                     self.write_newest(now, conn, from);
                 }
             }
+            Message::Packet(Packet::UpToDate)
+                if self.old.get(&connection.ends[from].server).is_some_and(|it| it.is_javas()) =>
+            {
+                connection.ends[from].welcomes = true;
+                self.welcoming.push(link);
+            }
             Message::Packet(packet) => {
-                let sender = connection.ends[from].server;
-                if let (Packet::Request(request), true) = (&packet, paired) {
-                    connection.queue.forwards(request);
+                if !matches!(packet, Packet::Commit(_) | Packet::Commits(_)) {
+                    self.welcome(now, link);
+                } else if connection.ends[from].welcomes {
+                    self.coverage.hit(FaultClass::CommittedBeforeUpToDate);
                 }
-                let to = connection.ends[1 - from].server;
-                let passes_on = self.is_zookeepers
-                    && !self.old.contains_key(&sender)
-                    && self.old.contains_key(&to);
-                if let Some(harm) = harm(&packet, &self.by_java).filter(|_| passes_on) {
-                    self.poisoned = Some((sender, format!("passes on to {to}: {harm}")));
-                }
-                let (packet, bytes) = match self.old.get(&sender) {
-                    Some(dialect) => {
-                        self.coverage.hit(dialect.class());
-                        dialect.packet(packet)
-                    }
-                    None => {
-                        let mut bytes = BytesMut::new();
-                        wire::encode_packet(&packet, &mut bytes);
-                        (packet, bytes.freeze())
-                    }
-                };
-                self.transmit(now, conn, from, bytes, each(packet));
+                self.say(now, link, packet, paired);
             }
         }
+    }
+
+    /// UPTODATE of a leader of ZooKeeper, if it has one to say. What such a leader has committed by then it has said before,
+    /// with COMMITs that go out like those to all others; ours has them behind UPTODATE, in the same step.
+    fn welcome(&mut self, now: Instant, link: LinkId) {
+        let (conn, from) = unpack(link);
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        let end = &mut connection.ends[from];
+        if std::mem::take(&mut end.welcomes) && end.state == State::Open {
+            self.say(now, link, Packet::UpToDate, false);
+        }
+    }
+
+    /// A step is carried out: what waited for more of it is said.
+    pub(crate) fn end_step(&mut self, now: Instant) {
+        for link in std::mem::take(&mut self.welcoming) {
+            self.welcome(now, link);
+        }
+    }
+
+    fn say(&mut self, now: Instant, link: LinkId, packet: Packet, paired: bool) {
+        let (conn, from) = unpack(link);
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        let sender = connection.ends[from].server;
+        if let (Packet::Request(request), true) = (&packet, paired) {
+            connection.queue.forwards(request);
+        }
+        let to = connection.ends[1 - from].server;
+        let passes_on =
+            self.is_zookeepers && !self.old.contains_key(&sender) && self.old.contains_key(&to);
+        if let Some(harm) = harm(&packet, &self.by_java).filter(|_| passes_on) {
+            self.poisoned = Some((sender, format!("passes on to {to}: {harm}")));
+        }
+        let (packet, bytes) = match self.old.get(&sender) {
+            Some(dialect) => {
+                self.coverage.hit(dialect.class());
+                dialect.packet(packet)
+            }
+            None => {
+                let mut bytes = BytesMut::new();
+                wire::encode_packet(&packet, &mut bytes);
+                (packet, bytes.freeze())
+            }
+        };
+        self.transmit(now, conn, from, bytes, each(packet));
     }
 
     /// Whether a server is one of ZooKeeper.
@@ -90,6 +124,7 @@ impl Network {
 
     /// Tells the server when what it has sent on a link so far is written.
     pub(crate) fn notify_drained(&mut self, now: Instant, link: LinkId) {
+        self.welcome(now, link);
         let (conn, from) = unpack(link);
         if self.connections.get(&conn).is_some_and(|c| c.ends[from].state == State::Open) {
             self.push(now, conn, from, Segment::Told(Told::Drained));
@@ -105,6 +140,7 @@ impl Network {
         pieces: Vec<Piece>,
         outcome: Result<(), Unreadable>,
     ) {
+        self.welcome(now, link);
         let (conn, from) = unpack(link);
         let range = self.config.stream_gap_max.saturating_sub(self.config.stream_gap_min);
         let gap = self.config.stream_gap_min + self.up_to(range);
@@ -142,6 +178,7 @@ impl Network {
 
     /// Closes a link in order: what was sent on it before still arrives, unless that takes too long.
     pub(crate) fn hang_up(&mut self, now: Instant, link: LinkId) {
+        self.welcome(now, link);
         let (conn, from) = unpack(link);
         let Some(connection) = self.connections.get_mut(&conn) else { return };
         let end = &mut connection.ends[from];

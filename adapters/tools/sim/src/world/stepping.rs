@@ -206,6 +206,7 @@ impl World {
         }
         let (fallen, again) = self.carry_out_all(id, &mut outputs, shown, standing)?;
         self.outputs = outputs;
+        self.network.end_step(now);
         if !fallen {
             self.judge_commits(id, standing)?;
             self.will_say_applied(id);
