@@ -42,6 +42,9 @@ pub struct State {
     pub void: u64,
     /// ZooKeeper's tree, as its snapshots write it; empty but in a snapshot of a server with clients.
     pub tree: Bytes,
+    /// The tree is what the transactions up to the label have made, and no later one, for its server says so: there is a digest
+    /// behind it on that server's disk. A leader sends none.
+    pub whole: bool,
 }
 
 /// What ends a snapshot on the wire.
@@ -160,7 +163,7 @@ impl State {
             cells.insert(body.get_u8(), Zxid(body.get_i64()));
         }
         let void = if body.remaining() == 8 { body.get_u64() } else { 0 };
-        Ok(Some(Self { label, count, digest, cells, changes, void, tree }))
+        Ok(Some(Self { label, count, digest, cells, changes, void, tree, whole: false }))
     }
 }
 

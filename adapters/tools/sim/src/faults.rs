@@ -339,6 +339,8 @@ classes! {
     LedByJava,
     /// It has made a transaction of a request.
     PreparedByJava,
+    /// It has written a snapshot for a learner while transactions went on.
+    WrittenMeanwhile,
     /// A server of ZooKeeper started again as one of ours, or one of ours as one of ZooKeeper.
     KindChanged,
     /// A client of a server of ZooKeeper asked for what ends such servers.

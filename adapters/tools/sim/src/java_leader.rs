@@ -12,6 +12,7 @@
 //! | [`preparing`] | `PrepRequestProcessor` |
 //! | [`changes`] | `ZooKeeperServer.outstandingChanges`, `ChangeRecord`, `DigestCalculator` |
 //! | [`poison`] | what ends servers of ZooKeeper |
+//! | [`serializing`] | `DataTree.serialize` |
 //! | [`tracker`] | `SessionTrackerImpl`, `ExpiryQueue`, as a `LeaderSessionTracker` without local sessions has them |
 //!
 //! It is ZooKeeper's 3.8.0, and is written from that, apart from the shipped `Preparer` and tracker, which it does in place of.
@@ -22,6 +23,7 @@ mod changes;
 mod checks;
 pub(crate) mod poison;
 mod preparing;
+pub(crate) mod serializing;
 mod tracker;
 
 use std::time::Duration;

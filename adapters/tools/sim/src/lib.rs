@@ -110,7 +110,7 @@
 //! | behind its end a session writes nothing and is not welcomed; no id comes twice | [`Closed`](Rule::Closed) | `seeded`: `ClosedRevalidated` |
 //! | a multi is all or nothing; what is refused changes nothing | [`Multi`](Rule::Multi) | |
 //! | what a reply says of a write is committed at that zxid with that outcome; what it says of a node was so at that zxid | [`Reply`](Rule::Reply) | `seeded`: `RefusedIsDone` |
-//! | every server has the tree and the sessions of the committed history, at every transaction, whatever it went through, and the digest that its transaction says | [`SameTree`](Rule::SameTree) | `seeded`: `SnapshotPassedOver`, `DigestOfApplied` |
+//! | every server has the tree and the sessions of the committed history, at every transaction, whatever it went through, and the digest that its transaction says | [`SameTree`](Rule::SameTree) | `seeded`: `SnapshotPassedOver`, `DigestOfApplied`, `WholeAtOnce` |
 //! | a connection that its session has left for another server writes nothing; where all servers are ours, what was sent by an older connection has no effect behind the welcome on a newer one | [`Owner`](Rule::Owner) | `seeded`: `MoveUnnoticed`, `MovesUnmarked` |
 //! | one order explains all that sessions write and, behind a sync, read, with versions, numbers and multis, those of unknown outcome included | [`Linear`](Rule::Linear) | `linear::sessions::tests`; `seeded`: `VersionIgnored` |
 //! | a session does what access lists permit it, and hears of nodes that it may read | [`Access`](Rule::Access), [`EventOrder`](Rule::EventOrder) | `seeded`: `RightsForgotten`, `EventToAll` |
@@ -136,11 +136,12 @@
 //! (`java_leader`, a model written from its source). What it does otherwise than ours is allowed to it alone: it expires sessions
 //! that a learner was about to tell of, removes containers that are not due any more, judges by an access list that is on its
 //! way out, and takes parents for not empty whose children go with a session. In half of those runs servers start again
-//! as the other kind.
+//! as the other kind. To a learner that it brings up such a leader says COMMIT before UPTODATE, and the snapshot that it sends is
+//! written while its tree goes on.
 //!
-//! What is not simulated: snapshots of ZooKeeper's that are written while they change, and so what its leader cleans up behind
-//! them; transactions too long for its learners; monotonic clocks that jump where there are sessions; non-members who speak for a voter that is missing, since nothing but the
-//! network around an ensemble can tell those.
+//! What is not simulated: what ZooKeeper's own servers make of such a snapshot, and so what its leader cleans up behind one;
+//! transactions too long for its learners; monotonic clocks that jump where there are sessions; non-members who speak for a voter
+//! that is missing, since nothing but the network around an ensemble can tell those.
 
 mod agenda;
 mod application;

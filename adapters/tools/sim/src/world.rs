@@ -317,7 +317,8 @@ impl World {
         loop {
             if let Some((to, event)) = self.network.arrivals.pop_front() {
                 self.feed(to, event)?;
-            } else if let Some((to, link, state)) = self.network.snapshots.pop_front() {
+            } else if let Some((to, link, mut state)) = self.network.snapshots.pop_front() {
+                self.goes_on_meanwhile(link, &mut state);
                 let Some(server) = self.servers.get(&to) else { continue };
                 let incarnation = server.incarnation;
                 let wait = up_to(&mut self.rng, 20 * self.application_max);

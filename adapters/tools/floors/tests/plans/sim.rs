@@ -152,6 +152,7 @@ pub(crate) const PLAN: &[(&str, Place)] = &[
     ("java_leader::poison", Floor(1)),
     ("java_leader::checks", Floor(1)),
     ("java_leader::preparing", Page),
+    ("java_leader::serializing", Floor(1)),
     ("java_leader::tracker", Floor(1)),
     ("hash", Floor(1)),
     ("rule", Floor(1)),

@@ -117,6 +117,12 @@ impl Network {
         self.old.get(&id).is_some_and(|dialect| dialect.is_javas())
     }
 
+    /// Whose the other end of a link is.
+    pub(crate) fn other_end(&self, link: LinkId) -> Option<ServerId> {
+        let (conn, side) = unpack(link);
+        self.connections.get(&conn).map(|connection| connection.servers(side).1)
+    }
+
     /// What a server says with a snapshot of the memberships: an old one nothing.
     pub(crate) fn told_with_snapshot(&self, id: ServerId, memberships: Bytes) -> Bytes {
         if self.old.contains_key(&id) { Bytes::new() } else { memberships }

@@ -9,6 +9,7 @@ use quorate_core::peer::Peer;
 use quorate_core::txn::Txn;
 use quorate_core::zxid::Zxid;
 
+use crate::application::State;
 use crate::checker::Standing;
 use crate::faults::FaultClass;
 use crate::network::{hit, up_to};
@@ -47,8 +48,8 @@ impl World {
         }
         self.checker.on_adopted(id, &server.application.state, server.committed)?;
         server.handed = Some(label);
-        let tree = server.application.state.tree.clone();
-        self.order(id, Order::Adopt(label, tree));
+        let State { tree, whole, .. } = server.application.state.clone();
+        self.order(id, Order::Adopt { label, tree, whole });
         self.coverage.hit(FaultClass::Adopted);
         Ok(())
     }

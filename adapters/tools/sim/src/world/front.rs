@@ -41,8 +41,13 @@ pub(super) const LOOKS_EVERY: u32 = 3;
 #[derive(Debug)]
 pub(super) enum Order {
     Apply(Txn),
-    /// A state with this label and these bytes takes the place of the tree.
-    Adopt(Zxid, Bytes),
+    /// A state with this label and these bytes takes the place of the tree; it may hold more than the label says if it is not
+    /// whole.
+    Adopt {
+        label: Zxid,
+        tree: Bytes,
+        whole: bool,
+    },
     Prepare(Epoch, Zxid, Origin, Request),
     Abandon,
     /// The service is told.
@@ -156,14 +161,19 @@ impl Front {
         self.service.deadline().into_iter().chain(leader).min()
     }
 
-    fn adopt(&mut self, label: Zxid, bytes: &Bytes) -> bool {
+    fn adopt(&mut self, label: Zxid, bytes: &Bytes, whole: bool) -> bool {
         if label == Zxid::ZERO {
             self.zookeeper.adopt(quorate_znode::Tree::new());
             return true;
         }
         let mut restore = ZooKeeper::restore(label);
         match restore.push(&mut &bytes[..]) {
-            Ok(Some(tree)) => self.zookeeper.adopt(tree),
+            Ok(Some(mut tree)) => {
+                if !whole {
+                    ZooKeeper::staged_whole_at(&mut tree, None);
+                }
+                self.zookeeper.adopt(tree);
+            }
             Ok(None) | Err(_) => return false,
         }
         true
@@ -302,15 +312,19 @@ impl World {
                     let detail = format!("{}: the leader says {leader:x}, not {ours:x}", txn.zxid);
                     return broken(Rule::SameTree, id, detail);
                 }
-                crowd.judge.same(id, front.tree())?;
+                if front.tree().is_whole() {
+                    crowd.judge.same(id, front.tree())?;
+                }
             }
-            Order::Adopt(label, bytes) => {
-                if !front.adopt(label, &bytes) {
+            Order::Adopt { label, tree, whole } => {
+                if !front.adopt(label, &tree, whole) {
                     let detail = format!("cannot restore {label}");
                     return broken(Rule::Snapshot, id, detail);
                 }
                 front.tell(shown, Told::Replaced);
-                crowd.judge.same(id, front.tree())?;
+                if front.tree().is_whole() {
+                    crowd.judge.same(id, front.tree())?;
+                }
             }
             Order::Prepare(epoch, zxid, origin, request) => {
                 let closes = request.op == op::CLOSE_SESSION;
@@ -356,7 +370,15 @@ impl World {
                 let answer = front.leader_hears(shown, &event, session);
                 // ZooKeeper's servers close every client.
                 let parts = front.is_java && matches!(event, Told::Retired);
+                let serving = matches!(event, Told::Serving { .. });
                 front.tell(shown, event);
+                if serving {
+                    crowd.judge.same(id, front.tree())?;
+                    if !front.tree().is_whole() {
+                        let detail = "serves, and compares no digest".to_owned();
+                        return broken(Rule::SameTree, id, detail);
+                    }
+                }
                 if parts {
                     front.tell(shown, Told::Replaced);
                 }

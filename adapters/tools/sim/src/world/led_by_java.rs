@@ -11,18 +11,20 @@ use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use quorate_application::clients::{Event as Told, Output as Wants};
-use quorate_application::{Application, Facts, Prepared};
+use quorate_application::{Application, Facts, Prepared, Restore};
 use quorate_core::id::{LinkId, Origin, ServerId};
 use quorate_core::input::Event;
 use quorate_core::message::Request;
 use quorate_core::rng::Rng;
 use quorate_core::time::Instant;
 use quorate_core::txn::{Draft, TxnHeader};
+use quorate_service::ZooKeeper;
 use quorate_service::wire::op;
 use quorate_znode::kind;
 
+use crate::application::State;
 use crate::faults::{CrashKind, FaultClass};
-use crate::java_leader::{Leader, cleans_up, poison};
+use crate::java_leader::{Leader, cleans_up, poison, serializing};
 use crate::network::Dialect;
 use crate::rule::{Rule, Violation, broken};
 use crate::world::front::Front;
@@ -210,6 +212,30 @@ impl World {
         self.becomes_other(id);
         self.start_after(id.0, Duration::from_millis(500));
         Ok(())
+    }
+
+    /// A snapshot has come whole over a link. Where a server of ZooKeeper sends it, what that has applied since it began is in
+    /// some of the nodes.
+    pub(super) fn goes_on_meanwhile(&mut self, link: LinkId, state: &mut State) {
+        let Some(id) = self.network.other_end(link).filter(|id| self.network.is_java(*id)) else {
+            return;
+        };
+        let Some(server) = self.servers.get(&id) else { return };
+        let Some(front) = server.front.as_ref().filter(|front| front.leader.is_some()) else {
+            return;
+        };
+        let (held, through) = (server.disk.latest(), front.tree().last_zxid());
+        if held.floor > state.label || state.tree.is_empty() {
+            return;
+        }
+        let txns: Vec<_> = held.range(state.label, through).cloned().collect();
+        let mut restore = ZooKeeper::restore(state.label);
+        let (false, Ok(Some(tree))) = (txns.is_empty(), restore.push(&mut &state.tree[..])) else {
+            return;
+        };
+        let mut rng = Rng::new(self.seed ^ through.0.unsigned_abs() ^ link.0);
+        state.tree = serializing::meanwhile(tree, &txns, &mut rng);
+        self.coverage.hit(FaultClass::WrittenMeanwhile);
     }
 
     /// A leader of ZooKeeper looks for silent sessions in a thread of its own, whatever waits to be read.

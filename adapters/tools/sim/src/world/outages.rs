@@ -26,7 +26,7 @@ impl Front {
         self.wakes = None;
         // To the core an application begins in its first state, and takes over later ones only.
         if from.is_none_or(|label| label == Zxid::ZERO) {
-            self.order(Order::Adopt(Zxid::ZERO, Bytes::new()));
+            self.order(Order::Adopt { label: Zxid::ZERO, tree: Bytes::new(), whole: true });
         }
     }
 }

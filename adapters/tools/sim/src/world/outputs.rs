@@ -134,7 +134,8 @@ impl World {
             Output::TakeSnapshot(zxid) => {
                 let tree = self.tree_of(id)?;
                 let Some(server) = self.servers.get_mut(&id) else { return Ok(()) };
-                let state = State { tree, ..server.application.state.clone() };
+                let whole = server.front.as_ref().is_some_and(|front| front.tree().is_whole());
+                let state = State { tree, whole, ..server.application.state.clone() };
                 if hit(&mut self.rng, self.disk.unreadable) {
                     self.coverage.hit(FaultClass::SnapshotFailed);
                     self.answer(id, Event::SnapshotTaken(zxid));

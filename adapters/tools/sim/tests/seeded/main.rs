@@ -213,6 +213,7 @@ const TABLE: &[(Bug, Hunt, u64)] = &[
     (Bug::RepliesNotHeldBack, Hunt::Clients(200), 0),
     (Bug::SizesUncounted, Hunt::Clients(100), 0),
     (Bug::DigestOfApplied, Hunt::Clients(100), 0),
+    (Bug::WholeAtOnce, Hunt::Clients(1_000), 97),
     (Bug::PoisonForwarded, Hunt::Clients(200), 4),
     (Bug::PoisonTaken, Hunt::Clients(2_000), 465),
     (Bug::NoTtlApplied, Hunt::Clients(1_000), 105),
